@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Holds back text that may become a stop string.
+// Holds back text that may become a stop string:
 //
 //     text  [ shown ............ | may become a stop string | ]
 //                        n_shown ^                          ^ n

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// common/answer.h: the text of an answer, token by token: whole characters only, and held back while it may become a
-// stop string. Shared by the commands and the server.
+// common/answer.h: the text of an answer, token by token. Only whole characters are shown, and text that may become a
+// stop string is held back. Shared by the commands and the server.
 //
 //     app_answer answer;
 //     app_answer_init(&answer, model, stop);

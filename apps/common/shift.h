@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// common/shift.h: the context shift as options ask for it. Shared by the commands and the server.
+// common/shift.h: the context shift, from options. Shared by the commands and the server.
 #pragma once
 #include "frit.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// common/speculate.h: speculation as an option asks for it. Shared by the commands and the server.
+// common/speculate.h: speculation, from options. Shared by the commands and the server.
 #pragma once
 #include "frit.h"
 

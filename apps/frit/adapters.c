@@ -31,7 +31,7 @@ const frit_option *cli_adapter_rows(size_t *n_rows)
     return rows;
 }
 
-// "1,20".
+// Reads "1,20".
 static int read_range(const char *text, frit_adapter_options *out)
 {
     *out = (frit_adapter_options){0};
@@ -44,7 +44,7 @@ static int read_range(const char *text, frit_adapter_options *out)
     return CLI_DONE;
 }
 
-// A vector given as a low-rank adapter, or the other way around, is a mistake.
+// Fails if a vector is given as a low-rank adapter, or the other way around.
 static int check_kind(const frit_adapter *adapter, const char *path, bool is_lora)
 {
     frit_adapter_info info;
@@ -62,7 +62,7 @@ static int open_named(cli_adapters *adapters, frit_model *model, const cli_commo
     if (code != CLI_DONE) return code;
     const frit_status status = frit_adapter_open(&adapters->items[adapters->n], model, path, options);
     if (status != FRIT_OK) code = cli_report_model(status);
-    // The options were checked before: the file is no adapter, or one for another model.
+    // The options were checked before, so the file is not an adapter, or an adapter of another model.
     if (status == FRIT_E_INVALID) code = CLI_BAD_MODEL;
     if (code == CLI_DONE) code = check_kind(adapters->items[adapters->n++], path, is_lora);
     free(path);

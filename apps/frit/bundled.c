@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where the bundled model lies. The command may have been built here, installed under a prefix, or unpacked from an
-// archive anywhere: so places relative to the program come before the paths that were compiled in.
+// Finds the bundled model. The command may have been built here, installed under a prefix, or unpacked from an archive
+// anywhere, so places relative to the program are tried before the compiled-in paths.
 #include "frit/cli/cli.h"
 
 #include <stdio.h>
@@ -9,7 +9,8 @@
 
 enum { PATH_BYTES = 4096 };
 
-// Relative to the folder of the program: an archive for Windows has both in one folder, a prefix has bin and share.
+// Paths relative to the folder of the program: an archive for Windows has both in one folder, a prefix has bin and
+// share.
 static const char *const beside_program[] = {"fable.gguf", "../share/frit/fable.gguf"};
 
 static bool is_readable(const char *path)
@@ -17,7 +18,7 @@ static bool is_readable(const char *path)
     return access(path, R_OK) == 0;
 }
 
-// The path, or NULL if the model is not beside the program. path lives as long as the program.
+// Returns the path, or NULL if the model is not near the program. path lives as long as the program.
 static const char *find_beside_program(void)
 {
     static char path[PATH_BYTES];

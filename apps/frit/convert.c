@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit convert: models of other forms as GGUF files.
+// frit convert: converts models of other formats to GGUF files.
 #include "frit/cli/cli.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ typedef struct convert_args {
     frit_convert_options convert;
 } convert_args;
 
-// Besides warnings, which file was written: only the library knows how many there are.
+// In addition to warnings, prints the files that were written: only the library knows their number.
 void cli_convert_log(void *ctx, frit_log_level level, const char *sentence)
 {
     if (level == FRIT_LOG_INFO)
@@ -82,7 +82,7 @@ int cli_convert(const cli_common *common, const char *named, const char *target,
 
 int cli_report_convert(const char *source, frit_status status)
 {
-    // The target can be written: what was not found is the source. A disk may still become full.
+    // The target can be written, so it was the source that was not found. A disk may still become full.
     const bool is_full = status == FRIT_E_IO && cli_path_kind(source) != CLI_PATH_SPECIAL;
     if (status == FRIT_OK) return CLI_DONE;
     return is_full ? cli_report(status) : cli_report_model(status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit detokenize: the text of token ids, given as arguments or as they come on stdin.
+// frit detokenize: the text of token ids, given as arguments or on stdin.
 #include "frit/cli/cli.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static int show_text(frit_text_stream *stream, const char *where, const char *te
     return code;
 }
 
-// Words of stdin, each as soon as it has ended.
+// Reads ids from stdin and prints the text of each when the word has ended.
 static int show_stdin(frit_text_stream *stream)
 {
     char word[64];
@@ -65,7 +65,7 @@ static int show_stdin(frit_text_stream *stream)
         const bool in_word = c != EOF && !cli_is_id_separator(c) && n < sizeof word;
         if (in_word) {
             word[n++] = (char)c;
-        } else if (n > 0) {   // a word that fills the buffer is no id, wherever it ends
+        } else if (n > 0) {   // a word that fills the buffer is no id
             code = show_text(stream, "stdin", word, n);
             n = 0;
         }
@@ -95,12 +95,12 @@ static int run(void *ctx)
     const detokenize_args *args = ctx;
     const cli_common *common = &args->common;
     frit_model *model = NULL;
-    // A first argument that is no list of ids is the model.
+    // A first argument that is not a list of ids is the model.
     bool named = common->n_positional > 0 && !common->model &&
                  common->positional[0][strspn(common->positional[0], "0123456789, []")] != 0;
     frit_model_options with = args->model;
     with.vocab_only = true;
-    cli_exit_on_signal(true);   // it writes no file
+    cli_exit_on_signal(true);   // the command writes no file
     int code = cli_open_model(&model, common, &with, named ? common->positional[0] : NULL);
     if (code == CLI_DONE) code = show_all(args, model, common->positional + named, common->n_positional - named);
     frit_model_free(model);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit embed: a vector for each text.
+// frit embed: an embedding for each text.
 #include "frit/cli/cli.h"
 
 #include <jansson.h>
@@ -44,7 +44,7 @@ static const frit_option *input_rows(size_t *n_rows)
     return rows;
 }
 
-typedef struct vectors {   // in the order in which they come
+typedef struct vectors {   // in the order of their arrival
     float *values;         // [n, width]
     size_t *items, *places;
     size_t n, capacity, width;

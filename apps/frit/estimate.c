@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit info --estimate: what a model would need of each memory, and what is free.
+// frit info --estimate: the memory that a model would need on each device, and the free memory.
 #include "frit/cli/cli.h"
 
 #include <jansson.h>
@@ -7,10 +7,10 @@
 
 typedef struct column {
     const char *title, *name;
-    size_t offset;   // of the bytes in frit_estimate_device; NEEDED: all but what is free
+    size_t offset;   // offset of the bytes in frit_estimate_device; NEEDED: the sum of all but the free bytes
 } column;
 
-enum { NEEDED = 0 };   // no bytes lie there: the name does
+enum { NEEDED = 0 };   // offset 0 has the name, not bytes
 
 static const column columns[] = {
     {"weights", "packed_bytes", offsetof(frit_estimate_device, packed_bytes)},
@@ -30,7 +30,7 @@ static uint64_t bytes_of(const frit_estimate_device *device, const column *c)
     return n_bytes;
 }
 
-// What adapters have taken of the host's memory since they were opened.
+// The host memory that adapters have taken since they were opened.
 static uint64_t bytes_of_adapters(const cli_adapters *adapters)
 {
     uint64_t n_bytes = 0;

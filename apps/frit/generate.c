@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Engines, prompts, and the loop that turns a session into an answer.
+// Makes engines and prompts, and generates an answer from a session.
 #include "frit/cli/cli.h"
 
 #include "common/answer.h"
@@ -27,11 +27,11 @@ int cli_check_generates(const frit_model *model, bool chats)
 
 void cli_check_threads(const cli_common *common, const char *option, int32_t n_threads)
 {
-    static int32_t last;   // a draft model's engine has the same
+    static int32_t last;   // a draft model's engine has the same number
     frit_machine machine = {0};
     if (n_threads == last) return;
     last = n_threads;
-    if (n_threads <= 1 || frit_machine_probe(&machine, 0) != FRIT_OK) return;   // only names are asked for
+    if (n_threads <= 1 || frit_machine_probe(&machine, 0) != FRIT_OK) return;   // reads only names
     if (machine.n_cores > 0 && n_threads > 2 * machine.n_cores)
         cli_note(common, "warning: %s %d: this machine has %d core%s; more threads only wait for each other", option,
                  n_threads, machine.n_cores, machine.n_cores == 1 ? "" : "s");
@@ -52,7 +52,7 @@ int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
-// What gives the tokens of a text, a chat or a turn: the functions of frit.h with their two-call pattern.
+// Functions of frit.h that return the tokens of a text, a chat or a turn, with their two-call pattern.
 typedef frit_status (*tokens_fn)(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens);
 
 static frit_token *give_tokens(tokens_fn give, const void *source, size_t capacity, size_t *n_tokens)
@@ -157,7 +157,7 @@ static frit_status end_text(const cli_answer_options *options, app_answer *text,
     return FRIT_OK;
 }
 
-// Whether the answer ends with this token.
+// True if the answer ends with this token.
 static frit_status take_token(const frit_model *model, frit_token token, const cli_answer_options *options,
                               app_answer *text, cli_answer *answer, bool *ended)
 {
@@ -183,14 +183,14 @@ static frit_status step_all(frit_engine *engine, frit_session *session)
     return frit_session_status(session);
 }
 
-// The token that frit_session_next would give, and how likely it was.
+// Returns the token of frit_session_next, and its log-probability.
 static frit_status next_with_logprobs(frit_engine *engine, frit_session *session, frit_sampler *sampler,
                                       cli_logprobs *logprobs, size_t n_vocab, frit_token *token)
 {
     frit_shift_info shift;
     frit_status status = step_all(engine, session);
     const float *logits = status == FRIT_OK ? frit_session_logits(session) : NULL;
-    if (status == FRIT_OK && !logits) return frit_session_next(session, sampler, token);   // which says why
+    if (status == FRIT_OK && !logits) return frit_session_next(session, sampler, token);   // returns the error
     if (status == FRIT_OK) status = frit_session_get_shift(session, &shift);
     if (status != FRIT_OK) return status;
     const uint64_t position = frit_session_length(session) + shift.n_dropped;
@@ -199,7 +199,7 @@ static frit_status next_with_logprobs(frit_engine *engine, frit_session *session
     if (status == FRIT_OK) status = cli_logprobs_add(logprobs, *token, logits, n_vocab);
     if (status != FRIT_OK) return status;
     status = frit_session_push(session, token, 1, NULL);
-    if (status != FRIT_OK) logprobs->n--;   // the context is full: it is not a token of the answer
+    if (status != FRIT_OK) logprobs->n--;   // the context is full: the token does not belong to the answer
     if (status == FRIT_OK) status = frit_sampler_set_position(sampler, position);
     return status == FRIT_OK ? frit_sampler_accept(sampler, *token) : status;
 }
@@ -232,7 +232,7 @@ static frit_status generate_tokens(const frit_model *model, frit_engine *engine,
         }
         while (status == FRIT_OK && i < n && !ended)
             status = take_token(model, tokens[i++], options, text, answer, &ended);
-        // The session is left as the answer is: without tokens of the step that come after its end.
+        // Removes tokens of the step after the end of the answer, so that the session has exactly the answer.
         if (status == FRIT_OK && i < n) status = frit_session_truncate(session, frit_session_length(session) - (n - i));
         if (status != FRIT_OK) return status;
         if (!ended && frit_sampler_is_over(sampler)) {
@@ -243,7 +243,7 @@ static frit_status generate_tokens(const frit_model *model, frit_engine *engine,
     return end_text(options, text, answer);
 }
 
-// The likeliest beam is the answer.
+// Runs a beam search. The likeliest beam is the answer.
 static frit_status search(const frit_model *model, frit_session *session, const cli_answer_options *options,
                           app_answer *text, cli_answer *answer)
 {
@@ -321,7 +321,7 @@ typedef struct rate_text {
     char text[32];
 } rate_text;
 
-// ", 12.3 tokens/s"; nothing of what took no time.
+// Writes ", 12.3 tokens/s"; an empty text if no time passed.
 static rate_text rate_of(double n, double seconds)
 {
     rate_text rate = {""};
@@ -336,8 +336,8 @@ void cli_answer_report(const cli_common *common, const cli_answer *answer)
         [CLI_FINISH_STOP] = "ended by --stop",       [CLI_FINISH_CONTEXT] = "cut off: the context is full",
         [CLI_FINISH_INTERRUPT] = "interrupted",
     };
-    if (common->quiet || !cli_flush()) return;   // no figures of an answer that was not written
-    // The first new token comes from the prompt's last row; the others cost a step each.
+    if (common->quiet || !cli_flush()) return;   // prints nothing if the answer could not be written
+    // The first new token comes from the prompt's last row; each other token takes a step.
     double n_steps = answer->n_tokens > 1 ? (double)answer->n_tokens - 1 : 0;
     char drafts[80] = "", cached[40] = "";
     if (answer->n_cached > 0) snprintf(cached, sizeof cached, " (%zu cached)", answer->n_cached);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --grammar, --json-schema, --regex and --structural-tag: what answers may be.
+// --grammar, --json-schema, --regex and --structural-tag: grammars of answers.
 #include "frit/cli/cli.h"
 
 #include <stdlib.h>
@@ -66,7 +66,8 @@ static int find_given(const cli_grammar_options *options, given *found)
     return CLI_DONE;
 }
 
-// Every grammar has a rule, and a schema is an object, true or false. Else the value was meant as the name of a file.
+// True if the value is a grammar itself: every grammar has a rule, and a schema is an object, true or false. Other
+// values are file names.
 static bool is_text(const given *found)
 {
     const char *at = found->value;
@@ -141,11 +142,11 @@ int cli_read_format(frit_turn_grammar_options *out, const frit_model *model, con
     given found;
     cli_text text = {0};
     frit_grammar *grammar = NULL;
-    *out = (frit_turn_grammar_options){.open_objects = options->open_objects};   // of tools, too
+    *out = (frit_turn_grammar_options){.open_objects = options->open_objects};   // also for tools
     int code = find_given(options, &found);
     if (code != CLI_DONE || !found.value) return code;
     code = read_given(&found, &text);
-    if (code == CLI_DONE) code = compile(&grammar, model, &found, &text);   // mistakes are told now
+    if (code == CLI_DONE) code = compile(&grammar, model, &found, &text);   // reports mistakes before the long work
     frit_grammar_free(grammar);
     if (code == CLI_DONE) cli_text_add(&text, "", 0);
     if (code != CLI_DONE) free(text.data);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// frit imatrix: importance files: how much the columns of matrices matter, measured over a text.
+// frit imatrix: importance files: the importance of the columns of matrices, measured over a text.
 //
-// The text is tokenized once with a BOS and cut into windows of n_ctx tokens, the first of which is replaced by BOS,
-// as llama-imatrix does. All positions count.
+// The text is tokenized once with a BOS and cut into windows of n_ctx tokens, whose first token is replaced by BOS, as
+// in llama-imatrix. All positions count.
 #include "frit/eval/text_windows.h"
 
 #include "hub/disk.h"
@@ -116,7 +116,7 @@ static frit_status run_windows(const imatrix_args *args, frit_engine *engine, co
     return status;
 }
 
-// What the model writes itself.
+// Measures over text that the model writes.
 static int write_windows(const imatrix_args *args, frit_model *model, size_t n_ctx, cli_windows *windows)
 {
     enum { WINDOWS = 256 };
@@ -211,7 +211,7 @@ static int make_file(imatrix_args *args, const char *model)
     int code = measures ? measure(args, measured, model, &file) : CLI_DONE;
     if (code == CLI_DONE && measures) code = done_or_report(frit_importance_merge(importance, measured));
     if (code == CLI_DONE) code = merge_files(args, importance);
-    if (args->imatrix.merge.n > 0) file.n_chunks = 0;   // those of the files are known
+    if (args->imatrix.merge.n > 0) file.n_chunks = 0;   // the windows of the merged files are counted already
     if (code == CLI_DONE) code = done_or_report(frit_importance_write(importance, args->target, &file));
     if (code == CLI_DONE) say_written(args, importance);
     frit_importance_free(importance);
@@ -219,7 +219,7 @@ static int make_file(imatrix_args *args, const char *model)
     return code;
 }
 
-// Where only one argument is given, it may be the model that the importance of the bundled one would replace.
+// A single argument may be the model by mistake, and the importance of the bundled model would overwrite it.
 static bool is_model(const char *path)
 {
     frit_model *model;

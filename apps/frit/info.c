@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit info: what a model file holds, and what this build can do on this machine.
+// frit info: the contents of a model file, and the features of this build on this machine.
 #include "frit/cli/cli.h"
 
 #include <jansson.h>
@@ -111,7 +111,7 @@ static void print_devices(void)
 static int print_machine(const cli_common *common, bool json)
 {
     frit_machine machine = {0};
-    const frit_status status = frit_machine_probe(&machine, 0);   // only names
+    const frit_status status = frit_machine_probe(&machine, 0);   // reads only names
     const int code = status == FRIT_OK ? cli_probe(common, &machine, machine.n_cores) : cli_report(status);
     if (code != CLI_DONE) return code;
     if (json) {
@@ -137,7 +137,7 @@ static json_t *tensor_json(const frit_tensor_info *tensor)
                      (json_int_t)tensor->n_bytes);
 }
 
-// Lists of more items are only begun, and say so.
+// Longer lists are shortened, with a note.
 enum { MAX_ITEMS = 256 };
 
 static json_t *meta_json(const frit_model *model, size_t i)
@@ -148,7 +148,7 @@ static json_t *meta_json(const frit_model *model, size_t i)
     if (!text) return NULL;
     frit_model_get_meta_json(model, i, text, n + 1, MAX_ITEMS, &n);
     json_t *value = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    // A whole number beyond 2^63.
+    // An integer beyond 2^63.
     if (!value) value = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
     free(text);
     return value;
@@ -160,7 +160,7 @@ static int print_model_json(const frit_model *model, const frit_model_info *info
     const char *key;
     for (size_t i = 0; (key = frit_model_get_meta(model, i, NULL, 0, 0)); i++) {
         json_t *value = meta_json(model, i);
-        if (!value || json_object_set_new(meta, key, value) != 0) {   // not even the key is text
+        if (!value || json_object_set_new(meta, key, value) != 0) {   // the key is not valid text
             json_decref(meta);
             return cli_no_memory();
         }
@@ -241,7 +241,7 @@ static void print_model(const frit_model *model, const frit_model_info *info, ui
     }
 }
 
-// Adapters are opened first, as by the commands that use them: they take of the memory that is free.
+// Adapters are opened first, as in commands that use them, because they take free memory.
 static int estimate(const info_args *args, frit_model *model)
 {
     cli_adapters adapters;
@@ -255,7 +255,7 @@ static int run(void *ctx)
 {
     const info_args *args = ctx;
     const info_options *options = &args->info;
-    cli_exit_on_signal(true);   // it writes no file
+    cli_exit_on_signal(true);   // the command writes no file
     if (options->ops) return print_ops(options->json);
     if (options->architectures) return print_architectures(options->json);
     if (options->machine) return print_machine(&args->common, options->json);
@@ -264,7 +264,7 @@ static int run(void *ctx)
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     if (!options->estimate && args->adapters.lora.n + args->adapters.vectors.n > 0)
         return cli_usage("info: adapters are for --estimate");
-    with.vocab_only = !options->estimate;   // a file whose architecture is unknown can still be looked at
+    with.vocab_only = !options->estimate;   // allows files with an unknown architecture
     int code = cli_open_model(&model, &args->common, &with, path);
     if (code != CLI_DONE) return code;
     if (options->estimate) {

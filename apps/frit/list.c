@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit list: the models that are on this machine, by name.
+// frit list: the models on this machine, by name.
 #include "frit/cli/by_name.h"
 
 #include <jansson.h>
@@ -60,7 +60,7 @@ static int run(void *ctx)
     const list_args *args = ctx;
     hub_settings *settings = calloc(1, sizeof *settings);
     listing list = {.items = json_array(), .widest = 4};
-    cli_exit_on_signal(true);   // it writes no file
+    cli_exit_on_signal(true);   // the command writes no file
     int code = settings && list.items ? cli_read_hub(settings) : cli_no_memory();
     const hub_source *source;
     for (size_t i = 0; (source = hub_source_get(i)) && code == CLI_DONE; i++)

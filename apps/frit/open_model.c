@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens the model that a command line names, or the bundled one. Alone in its file, so that a fuzz target can link a
-// model that is open already.
+// Opens the model that a command line names, or the bundled one. This function has a file of its own, so that a fuzz
+// target can replace it by one that returns an open model.
 #include "frit/cli/cli.h"
 
 #include <stdlib.h>

@@ -51,7 +51,7 @@ static const frit_option *pull_rows(size_t *n_rows)
     return rows;
 }
 
-// "16G"; 0: it is no size.
+// Reads "16G"; 0: not a size.
 static uint64_t read_size(const char *text)
 {
     static const char units[] = "KMGT";
@@ -81,19 +81,19 @@ static const char *const kinds[] = {
     [HUB_E_CANCELLED] = "cancelled", [HUB_E_UNSUPPORTED] = "unsupported",
 };
 
-// What shows a download to people, and tells it to programs.
+// Shows a download to people, or reports it to programs.
 typedef struct telling {
     cli_transfer transfer;
     hub_watch shown;
     uint64_t last_ns;
-    char name[1024];        // of the file that was told of last
-    uint64_t done, total;   // of it; equal where nothing is left to be told
+    char name[1024];        // of the last reported file
+    uint64_t done, total;   // done, total: of this file; equal if everything was reported
 } telling;
 
 static void print_event(json_t *event)
 {
     if (event && json_dumpf(event, stdout, JSON_COMPACT) == 0) putchar('\n');
-    fflush(stdout);   // the reader waits for it
+    fflush(stdout);   // the reader waits for the line
     json_decref(event);
 }
 
@@ -117,7 +117,7 @@ static void print_progress(telling *t, uint64_t done, uint64_t total, bool check
         json_pack("{s:s, s:I, s:o, s:b}", "name", t->name, "done", (json_int_t)done, "total", all, "checks", checks));
 }
 
-// The last bytes of a file come without a word.
+// Reports the last bytes of a file, for which there is no callback.
 static void finish_file(telling *t)
 {
     if (t->done < t->total && t->total != UINT64_MAX) print_progress(t, t->total, t->total, false);
@@ -154,7 +154,7 @@ static int fetch(const void *ctx, const hub_settings *settings, const hub_name *
     telling told = {0};
     hub_name typed;
     char *unused = NULL;
-    if (args->pull.missing && hub_name_read(settings, text, &typed) == HUB_E_NOT_FOUND)   // it was guessed
+    if (args->pull.missing && hub_name_read(settings, text, &typed) == HUB_E_NOT_FOUND)   // the name was guessed
         return cli_refuse_name(text, true, &unused);
     if (!name->source->pull && !args->pull.missing)
         return cli_usage("%s: models of %s are used where they are, and fetched by that program", text,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit quantize: models in mixtures of types, and the table of what would become of each tensor.
+// frit quantize: models in mixtures of types, and the table of the resulting tensors.
 #include "frit/cli/cli.h"
 #include "hub/disk.h"
 
@@ -88,7 +88,7 @@ static const frit_option *plan_rows(size_t *n_rows)
     return rows;
 }
 
-// What a size was measured with, where the model wrote it: it is refined with the same.
+// The text that a size was measured with, if the model wrote it; refining uses the same text.
 typedef struct own_samples {
     frit_token *tokens;
     size_t n;
@@ -151,7 +151,8 @@ static bool is_sized(const quantize_args *args)
     return args->size.size || args->size.bits > 0;
 }
 
-// Beside the file, until it is done: what was measured, so that a run that was stopped, while refining too, can go on.
+// The path of measurements beside the file, which exists until the file is finished, so that a stopped run can
+// continue, also while refining.
 static char *state_path(const char *target)
 {
     const size_t n = strlen(target) + sizeof ".state";
@@ -178,7 +179,7 @@ static int run_allocate(const quantize_args *args, const char *source, const cha
     return status == FRIT_OK ? CLI_DONE : cli_report_convert(source, status);
 }
 
-// Without memory for them they are written once more.
+// Keeps the samples. If memory is short, they are written again later.
 static void take_samples(void *ctx, const frit_token *tokens, size_t n)
 {
     own_samples *own = ctx;
@@ -187,14 +188,14 @@ static void take_samples(void *ctx, const frit_token *tokens, size_t n)
     if (own->tokens) memcpy(own->tokens, tokens, n * sizeof *tokens);
 }
 
-// Importance and prices need fewer of the model's own windows than covariance does.
+// The number of windows that the model writes: importance and prices need fewer than covariance.
 static int32_t windows_of(const quantize_args *args, const cli_text *text)
 {
     enum { FEW = 64 };
     return args->size.n_windows == 0 && args->refine.fast && !text->data ? FEW : args->size.n_windows;
 }
 
-// `table` NULL: the file is written. `text` without data: the model writes one, which `samples` gets.
+// `table` NULL: writes the file. `text` without data: the model writes a text, which `samples` gets.
 static int allocate(const quantize_args *args, const char *source, const char *target, frit_convert_options *with,
                     const cli_text *text, own_samples *samples, plan *table)
 {
@@ -245,7 +246,8 @@ static int print_plan(const quantize_args *args, const char *source, frit_conver
     return CLI_DONE;
 }
 
-// A size is refined with what was measured with, unless another text is named: of that, its windows are no limit.
+// Makes the job that refines a file of a chosen size. It uses the text of the measurement without its limit of windows,
+// unless another text is named.
 static cli_refine_job refine_job(const quantize_args *args, const cli_text *measured, const cli_text *named,
                                  const own_samples *samples)
 {
@@ -261,7 +263,7 @@ static cli_refine_job refine_job(const quantize_args *args, const cli_text *meas
                             .verbose = args->refine.verbose};
 }
 
-// Removes the state file that was made for this target alone.
+// Removes the state file if it was made for this target only.
 static void remove_state(const quantize_args *args, const char *target)
 {
     char *own = args->size.state ? NULL : state_path(target);
@@ -269,7 +271,7 @@ static void remove_state(const quantize_args *args, const char *target)
     free(own);
 }
 
-// Once it is what it will be. A set is many files.
+// Prints the size of the finished file. A split set is several files.
 static void say_bytes(const quantize_args *args, const char *target)
 {
     const uint64_t n_bytes = hub_file_bytes(target);
@@ -286,7 +288,7 @@ static bool refines(const quantize_args *args)
     return args->refine.file || (is_sized(args) && !args->refine.fast);
 }
 
-// Texts are read, and what could not be done later is said, before the long work.
+// Reads texts, and reports errors that would occur later, before the long work.
 static int quantize(const quantize_args *args, const char *source, const char *target, frit_convert_options *with)
 {
     const bool sized = is_sized(args);
@@ -300,7 +302,7 @@ static int quantize(const quantize_args *args, const char *source, const char *t
     if (code == CLI_DONE)
         code = sized ? allocate(args, source, target, with, &text, &samples, NULL)
                      : cli_convert(&args->common, source, target, with, "quantizing");
-    job = refine_job(args, &text, &named, &samples);   // with the samples
+    job = refine_job(args, &text, &named, &samples);   // with the written samples
     if (code == CLI_DONE && refines(args)) code = cli_refine(&args->common, source, target, &job);
     if (code == CLI_DONE && sized) say_bytes(args, target);
     if (code == CLI_DONE) cli_note_file(&args->common, target);
@@ -311,7 +313,8 @@ static int quantize(const quantize_args *args, const char *source, const char *t
     return code;
 }
 
-// Options that would do nothing, or exclude each other. Variables are for all commands.
+// Refuses options that have no effect or exclude each other. Variables do not count, because they apply to all
+// commands.
 static int check_options(const quantize_args *args, const char *source)
 {
     const cli_common *common = &args->common;
@@ -331,14 +334,14 @@ static int check_options(const quantize_args *args, const char *source)
             "quantize: --fast is for --size and --bits; a mix is rounded again only where --refine says so");
     if (args->refine.fast && args->refine.file)
         return cli_usage("quantize: --fast does not round again, so --refine cannot be given too");
-    const bool stays = !args->refine.file && cli_path_kind(source) == CLI_PATH_FOLDER;   // as it was rounded first
+    const bool stays = !args->refine.file && cli_path_kind(source) == CLI_PATH_FOLDER;   // as rounded first
     if (args->convert.split_max_size && refines(args) && !stays && !args->plan)
         return cli_usage("quantize: --split-max-size makes a set of files, which cannot be rounded again; expected %s",
                          args->refine.file ? "no --refine, or one file" : "--fast, or one file");
     return CLI_DONE;
 }
 
-// What is written: the file, and what was measured. `target` NULL: a plan.
+// Checks the files to write: the result and the measurements. `target` NULL: only the plan.
 static int check_targets(const quantize_args *args, const char *source, const char *target)
 {
     const quantize_size *o = &args->size;
@@ -386,7 +389,7 @@ static int run(void *ctx)
     if (!args->quantize.mix && !with.type && !is_sized(args)) args->quantize.mix = "q4_k_m";
     if (!is_sized(args)) args->quantize.reuse = args->size.reuse;
     with.quantize = &args->quantize;
-    char *path, *importance = NULL;   // of what is named
+    char *path, *importance = NULL;   // of the named file
     code = cli_find_model(common, source, &path);
     if (code == CLI_DONE) code = find_importance(args, &importance);
     if (code == CLI_DONE) code = check_targets(args, path, target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit quantize --refine: rounding a file that was just written again.
+// frit quantize --refine: rounds a new file again.
 #include "frit/cli/cli.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static size_t windows_of(const cli_refine_job *job)
     return job->n_windows > 0 ? (size_t)job->n_windows : WINDOWS;
 }
 
-// What the model writes itself: windows of the length that refining takes.
+// Makes the model write text, in windows of the length that refining uses.
 static frit_status write_samples(frit_model *model, const cli_refine_job *job, cli_progress *progress,
                                  frit_token **tokens, size_t *n_tokens)
 {
@@ -78,7 +78,7 @@ static frit_status tokenize(const frit_model *model, const cli_refine_job *job, 
     const cli_text *text = job->text;
     const size_t most = windows_of(job) * (job->by_default ? WINDOW : window_of(model));
     frit_status status = frit_tokenize(model, text->data, text->n, FRIT_TEXT_SPECIAL, NULL, 0, n_tokens);
-    if (status != FRIT_OK && status != FRIT_E_LIMIT) return status;   // E_LIMIT: there is no room for them yet
+    if (status != FRIT_OK && status != FRIT_E_LIMIT) return status;   // E_LIMIT: no room for tokens was given yet
     *tokens = calloc(*n_tokens + 1, sizeof **tokens);
     if (!*tokens) return FRIT_E_MEMORY;
     status = frit_tokenize(model, text->data, text->n, FRIT_TEXT_SPECIAL, *tokens, *n_tokens, n_tokens);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit rerank: documents by how well they answer a query.
+// frit rerank: sorts documents by their relevance to a query.
 #include "frit/cli/cli.h"
 
 #include "common/ranking.h"
@@ -76,7 +76,7 @@ static void print_lines(const app_ranked *best, size_t n, const frit_embed_item 
     for (size_t i = 0; i < n && !cli_stops(); i++) {
         const frit_embed_item *d = &documents[best[i].index];
         printf("%.6f\t%zu\t", (double)best[i].score, best[i].index);
-        for (size_t at = 0; at < d->n_bytes;) {   // in one line
+        for (size_t at = 0; at < d->n_bytes;) {   // prints one line
             const char *newline = memchr(d->text + at, '\n', d->n_bytes - at);
             const size_t n_line = newline ? (size_t)(newline - d->text) - at : d->n_bytes - at;
             cli_put_text(stdout, d->text + at, n_line);
@@ -114,7 +114,7 @@ static int rerank(const rerank_args *args, frit_engine *engine, const char *quer
     return code;
 }
 
-// What the arguments are: the model, unless -m names it; the query, unless --query does; documents.
+// The meaning of the arguments: the model, unless -m names it; the query, unless --query names it; documents.
 typedef struct arguments {
     const char *model, *query;
     const char *const *documents;

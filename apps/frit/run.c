@@ -106,12 +106,12 @@ static int read_text(const run_args *args, const char *path, cli_text *text)
     return code;
 }
 
-// Piped text follows the prompt after an empty line: 'git diff | frit run "Summarize:"'.
+// Appends piped text to the prompt after an empty line: 'git diff | frit run "Summarize:"'.
 static int add_piped_text(const run_args *args, cli_text *prompt)
 {
     cli_text piped = {0};
     const bool is_piped = cli_is_piped();
-    // A program that starts this one may have left it a pipe that it never closes.
+    // A parent program may have left a pipe open that it never closes.
     if (is_piped && cli_input_is_late(2))
         cli_note(&args->common, "waiting for the text on stdin, which follows the prompt; '< /dev/null' leaves it out");
     const int code = is_piped ? read_text(args, "-", &piped) : CLI_DONE;
@@ -123,7 +123,7 @@ static int add_piped_text(const run_args *args, cli_text *prompt)
     return code;
 }
 
-// `model` is the argument that was taken as one, or NULL.
+// `model` is the argument that was read as a model, or NULL.
 static int refuse_empty_prompt(const char *what, const char *model)
 {
     const bool is_missing = model && cli_path_kind(model) == CLI_PATH_NONE;
@@ -144,7 +144,7 @@ static int check_prompt(const run_args *args, const cli_text *prompt, const char
     return CLI_DONE;
 }
 
-// The prompt's text from -p, -f or an argument, and what is piped in; from stdin alone where it is '-' or missing.
+// Reads the prompt's text from -p, -f or an argument, and piped text; only from stdin if the prompt is '-' or missing.
 static int read_prompt(const run_args *args, const char *model, const char *argument, cli_text *prompt)
 {
     const run_options *run = &args->run;
@@ -153,7 +153,7 @@ static int read_prompt(const run_args *args, const char *model, const char *argu
     if (n_sources > 1) return cli_usage("run: give the prompt once: by -p, by -f or as an argument");
     if (!run->prompt && argument && strcmp(argument, "-") == 0) text = NULL;
     if (!text && !file) file = "-";
-    // A person types the prompt of a model that is there.
+    // The user types the prompt of an existing model.
     const bool is_typed = file && strcmp(file, "-") == 0 && isatty(STDIN_FILENO);
     if (is_typed && model && cli_path_kind(model) == CLI_PATH_NONE && !hub_is_name(model))
         return refuse_empty_prompt("no prompt", model);
@@ -165,7 +165,7 @@ static int read_prompt(const run_args *args, const char *model, const char *argu
     return code == CLI_DONE ? check_prompt(args, prompt, model) : code;
 }
 
-// Where the arguments are two models, or the model is given twice.
+// Fails if the arguments are two models, or the model is given twice.
 static int check_arguments(const cli_common *common, const char *model, const char *prompt)
 {
     if (common->model && model) return cli_usage("run: the model is named twice: '%s' and -m %s", model, common->model);
@@ -174,7 +174,7 @@ static int check_arguments(const cli_common *common, const char *model, const ch
     return cli_usage("run: two models, '%s' and '%s'; expected one, and a prompt", model ? model : "", prompt);
 }
 
-// Prompt text to tokens, through the chat template where the model has one.
+// Converts the prompt's text to tokens, through the chat template if the model has one.
 static frit_token *prompt_tokens(const frit_model *model, const run_options *run, const cli_text *prompt, size_t *n)
 {
     frit_model_info info;
@@ -222,7 +222,7 @@ static void print_logprobs(const run_args *args, const frit_model *model, const 
     if (args->logprobs.n_answer >= 0) cli_logprobs_print(&logprobs->answer, model, "answer");
 }
 
-// Makes the session hold the prompt, with as much of it as it does already. At least one token runs where there are no
+// Makes the session contain the prompt, and keeps the common prefix. At least one token runs, unless the session has
 // logits of the last one.
 static frit_status feed(frit_session *session, const frit_token *tokens, size_t n)
 {
@@ -235,7 +235,7 @@ static frit_status feed(frit_session *session, const frit_token *tokens, size_t 
     return status == FRIT_OK ? frit_session_push(session, tokens + n_keep, n - n_keep, NULL) : status;
 }
 
-// All of the prompt, with how likely its tokens are.
+// Runs the whole prompt and stores the log-probabilities of its tokens.
 static frit_status feed_for_logprobs(frit_session *session, const frit_token *tokens, size_t n,
                                      cli_prompt_logprobs *prompt)
 {
@@ -247,7 +247,7 @@ static frit_status feed_for_logprobs(frit_session *session, const frit_token *to
     return status == FRIT_OK ? frit_session_push(session, tokens, n, &options) : status;
 }
 
-// What the session holds already is not encoded again.
+// Encodes the source, unless the session has it already.
 static frit_status read_source(frit_session *session, const frit_token *tokens, size_t n)
 {
     size_t n_held;
@@ -256,14 +256,14 @@ static frit_status read_source(frit_session *session, const frit_token *tokens, 
     return frit_session_encode(session, tokens, n, NULL);
 }
 
-// A file that is not there yet is written when the answer is done.
+// Loads the session, if the file exists. A new file is written after the answer.
 static int load_session(frit_session *session, const char *path)
 {
     const frit_status status = path ? frit_session_load(session, path) : FRIT_OK;
     return status == FRIT_OK || status == FRIT_E_NOT_FOUND ? CLI_DONE : cli_fail("%s", frit_error());
 }
 
-// The context is full, or a prompt is too long for it.
+// Reports that the context is full, or that a prompt is too long for it.
 static void say_full(const run_args *args, frit_model *model, const frit_engine *engine, size_t n_prompt)
 {
     enum { ANSWER = 256 };
@@ -292,10 +292,10 @@ static int finish_answer(const run_args *args, const frit_model *model, frit_ses
     return answer->finish == CLI_FINISH_INTERRUPT ? CLI_INTERRUPTED : CLI_DONE;
 }
 
-// What the answer to a prompt needs.
+// The state of answering a prompt.
 typedef struct run_state {
     frit_model_info info;
-    frit_token *tokens;   // of the prompt; the sampler spells those after n_keep again
+    frit_token *tokens;   // of the prompt; the answer begins with the text of the tokens after n_keep
     size_t n_tokens, n_keep;
     frit_session *session;
     frit_sampler *sampler;
@@ -317,7 +317,7 @@ static void run_state_free(run_state *r)
     free(r->tokens);
 }
 
-static bool reads_prompt(const run_state *r)   // and writes a text of its own
+static bool reads_prompt(const run_state *r)   // the answer is a separate text
 {
     return r->info.kind == FRIT_KIND_ENCODER_DECODER;
 }
@@ -334,7 +334,7 @@ static int make_session(const run_args *args, frit_model *model, frit_engine *en
     if (status == FRIT_OK) status = cli_use_adapters(adapters, r->session);
     if (status != FRIT_OK) return cli_report(status);
     int code = CLI_DONE;
-    if (args->logprobs.n_answer < 0)   // those of several tokens of a step would not be known
+    if (args->logprobs.n_answer < 0)   // log-probabilities of several tokens in one step would be unknown
         code = cli_use_speculation(&r->drafter, &args->speculate, model, &args->common, &args->engine, r->session);
     else if (asks_for_speculation(&args->speculate))
         cli_note(&args->common,
@@ -354,7 +354,7 @@ static int check_read(const run_args *args)
     return CLI_DONE;
 }
 
-// The sampler knows the prompt, and the session holds it.
+// Gives the prompt to the sampler and the session.
 static int queue_prompt(const run_args *args, frit_model *model, const frit_engine *engine, run_state *r)
 {
     const bool reads = reads_prompt(r);
@@ -412,8 +412,8 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
     return code;
 }
 
-// Whether arguments are the prompt from the first one on: with -m, where the only one is '-', or where it is several
-// words that are no model.
+// True if the first argument begins the prompt: with -m, if the only argument is '-', or if there are several words
+// that are not a model.
 static bool first_is_prompt(const cli_common *common)
 {
     if (common->n_positional == 0) return false;
@@ -424,7 +424,7 @@ static bool first_is_prompt(const cli_common *common)
                                        !cli_is_model_name(first) && !hub_is_name(first));
 }
 
-// "hello there" of two arguments.
+// Joins the arguments: "hello there".
 static void join_words(const cli_common *common, int first, cli_text *out)
 {
     for (int i = first; i < common->n_positional; i++) {
@@ -461,7 +461,7 @@ static int run(void *ctx)
     if (code == CLI_DONE && args->run.session) code = cli_check_writable(args->run.session);
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, name);
     if (code == CLI_DONE) code = cli_check_generates(model, false);
-    // Adapters come first: the engine looks at what memory is free then.
+    // Adapters come first, because the engine then checks the free memory.
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, common, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &engine_options);
     if (code == CLI_DONE) code = answer_prompt(args, model, engine, &adapters, &prompt);

@@ -18,7 +18,7 @@ typedef struct opened_model {
     cli_drafter drafter;
     frit_model *model;
     frit_engine *engine;
-    frit_turn_grammar_options format;   // of answers: format is owned
+    frit_turn_grammar_options format;   // of answers; format is owned
     uint64_t n_promised, *promised;
 } opened_model;
 
@@ -42,7 +42,7 @@ static int open_parts(const served_model *served, opened_model *opened, server_l
     engine.n_sessions = args->server.parallel;
     int code = cli_open_model(&opened->model, &args->common, &args->model, served->path);
     if (code == CLI_DONE) code = cli_read_format(&opened->format, opened->model, &args->grammar);
-    // Adapters come first: the engine looks at what memory is free then.
+    // Adapters come first, because the engine then checks the free memory.
     if (code == CLI_DONE) code = cli_open_adapters(&opened->adapters, opened->model, &args->common, &args->adapters);
     opened->promised = served->promised;
     if (code == CLI_DONE && served->promised)
@@ -64,7 +64,7 @@ static server_format format_of(const opened_model *opened)
     return (server_format){format->format, format->n_format, format->kind, options[format->kind], format->open_objects};
 }
 
-// An exit code, having said what failed.
+// Returns an exit code after printing any error.
 static int open_served(const served_model *served, server_loaded *out)
 {
     const serve_args *args = &served->args;
@@ -107,7 +107,7 @@ static void close_source(const server_source *source, server_loaded *loaded)
 
 // ---------------------------------------------------------------------------------------- which models
 
-// "name=path", unless there is such a file, or '/' before the '='.
+// Splits "name=path", unless a file has this whole name, or a '/' comes before the '='.
 static bool name_model(served_model *served, const char *text)
 {
     const size_t n = strcspn(text, "=/");
@@ -125,7 +125,7 @@ static int add_model(served_model *served, const serve_args *args, const char *t
     return name_model(served, text) ? CLI_DONE : cli_no_memory();
 }
 
-// A model that was given by a name goes by it.
+// Finds the path of a model that was given by name, which becomes its name.
 static int find_named(served_model *served)
 {
     const int code = cli_find_model(&served->args.common, served->path, &served->found);
@@ -135,7 +135,7 @@ static int find_named(served_model *served)
     return served->name ? CLI_DONE : cli_no_memory();
 }
 
-// Lists the models of the command line, then those of the config file; or the bundled model if there are none.
+// Lists the models of the command line, then those of the config file; the bundled model if there are none.
 static int list_models(const serve_config *config, const serve_args *args, served_model *models, size_t *n)
 {
     const cli_common *common = &args->common, *typed = &config->typed;
@@ -165,7 +165,8 @@ static int list_models(const serve_config *config, const serve_args *args, serve
 
 // ---------------------------------------------------------------------------------------- the life of a server
 
-// A signal ends it early. One that comes just before is seen when the time is over, so it is never long.
+// Sleeps until a signal arrives or the time is over. A signal just before the sleep is seen at its end, so the time is
+// short.
 static void nap(int milliseconds)
 {
     poll(NULL, 0, milliseconds);
@@ -179,7 +180,7 @@ static void on_hangup(int number)
     hung_up = 1;
 }
 
-// SIGHUP is no end for a server, as it is for other commands.
+// Handles SIGHUP, which does not end a server, unlike other commands.
 static void catch_hangup(void)
 {
     const struct sigaction action = {.sa_handler = on_hangup};
@@ -201,7 +202,7 @@ static bool is_busy(app_server *server)
     return !server_is_quiet(server) || server_is_loading(server);
 }
 
-// The first signal lets answers finish, until the deadline; the second does not.
+// The first signal lets answers finish until the deadline; the second one ends them.
 static void end_gently(const cli_common *common, app_server *server, int drain_s)
 {
     uint64_t deadline = cli_now_ns() + (uint64_t)drain_s * 1000000000u;
@@ -210,10 +211,10 @@ static void end_gently(const cli_common *common, app_server *server, int drain_s
     if (is_busy(server)) cli_note(common, "finishing what was begun, for %d s at most", drain_s);
     while (is_busy(server) && cli_now_ns() < deadline && cli_interrupted < 2) nap(20);
     server_cut(server);
-    for (int i = 0; i < 50 && !server_is_quiet(server); i++) nap(20);   // the last bytes leave
+    for (int i = 0; i < 50 && !server_is_quiet(server); i++) nap(20);   // waits until the last bytes are sent
     if (!server_is_loading(server)) return;
     cli_note(common, "ended without the model that was being loaded");
-    _exit(CLI_DONE);   // its disk may not answer for hours
+    _exit(CLI_DONE);   // the disk may not answer for hours
 }
 
 static void say_ready(const app_server *server, size_t n_models, int32_t parallel, int32_t n_ctx)
@@ -235,9 +236,9 @@ static int serve(const serve_args *args, const server_source *sources, size_t n,
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGHUP);
     catch_hangup();
-    sigprocmask(SIG_BLOCK, &signals, &before);   // the server's threads leave them to this one
+    sigprocmask(SIG_BLOCK, &signals, &before);   // signals go to this thread, not to the server's threads
     frit_engine_info info;
-    frit_engine_get_info(first->engine, &info);   // from here on the engine is its own thread's
+    frit_engine_get_info(first->engine, &info);   // afterwards only the engine's own thread may use the engine
     const int32_t parallel = first->worker.n_sessions;
     bool open = server_open(&server, &config, &problem);
     sigprocmask(SIG_SETMASK, &before, NULL);

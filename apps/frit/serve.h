@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// frit/serve.h: the options of `frit serve` and of each of its models: those of the command line, then those of the
-// model's section in the config file, then those before its first section, then defaults.
+// frit/serve.h: the options of `frit serve` and of its models. In order of precedence: command line, the model's
+// section in the config file, the part of the file before its first section, defaults.
 #pragma once
 #include "frit/cli/cli.h"
 #include "frit/cli/config.h"
@@ -21,37 +21,37 @@ typedef struct serve_args {
 } serve_args;
 
 typedef struct served_model {   // a model and its options
-    const char *path;           // NULL: not known yet
-    char *name;                 // owned; NULL: its file's
-    char *found;                // owned: the path that a name led to; NULL: it is a path
+    const char *path;           // NULL: unknown yet
+    char *name;                 // owned; NULL: from the file's name
+    char *found;                // owned: the path found by name; NULL: `path` was given
     serve_args args;
     cli_parse parse;      // owns lists of the section
-    uint64_t *promised;   // of all models that are loaded; NULL: there is one model
+    uint64_t *promised;   // bytes promised to all loaded models; NULL: there is one model
 } served_model;
 
 typedef struct serve_config {
     cli_config file;
     const char *path;
-    cli_common typed;   // as the command line and the environment left it
-    cli_parse parse;    // owns lists of what stands before the sections
+    cli_common typed;   // as set by the command line and the environment
+    cli_parse parse;    // owns lists from the part before the sections
 } serve_config;
 
-// Reads the file that args->config names, if it names one, and takes what stands before its sections. Exit codes,
-// having said what is wrong: file, line, key, what was found and what is expected.
+// Reads the file args->config, if it is set, and applies its part before the sections. Returns an exit code after
+// printing any error with file, line, key, what was found and what is expected.
 int serve_read_config(serve_config *config, serve_args *args);
 size_t serve_count_sections(const serve_config *config);
-// Takes the sections: options of models that are there, or further models, for which there is room.
+// Applies the sections: options of existing models, or further models, for which there is room.
 int serve_take_sections(const serve_config *config, const serve_args *args, served_model *models, size_t *n);
 void serve_config_free(serve_config *config);
 
-typedef struct serve_need {   // of the host's memory
+typedef struct serve_need {   // need of the host's memory
     uint64_t fixed_bytes, kv_bytes;
-    int32_t n_ctx;   // of which kv_bytes are
-    bool is_given;   // the context must be as long as this
+    int32_t n_ctx;   // context length of kv_bytes
+    bool is_given;   // the context may not be shortened
 } serve_need;
 
-// The context that the model may have beside what is promised to others; 0: it has no room.
+// Returns the context that the model may have in addition to memory promised to other models; 0: there is no room.
 int32_t serve_fit_context(const serve_need *need, uint64_t promised, uint64_t available);
-// Promises an engine with these options what it may take, and shortens a context that is left to the engine. *taken is
-// what to take off again. CLI_NO_MEMORY, having said what is missing.
+// Promises memory to an engine with these options, and shortens a context that is chosen automatically. *taken is the
+// amount to release later. Returns CLI_NO_MEMORY after printing an error.
 int serve_take_memory(uint64_t *promised, uint64_t *taken, frit_model *model, frit_engine_options *options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From a config file to the options of `frit serve` and of its models.
+// Converts a config file to the options of `frit serve` and of its models.
 #include "frit/cli/config.h"
 
 #ifdef FRIT_HAVE_SERVER
@@ -26,7 +26,7 @@ static bool is_typed(const serve_config *config, const frit_option *row)
     return false;
 }
 
-// Models share the server's options, but for these, and what is of no model at all.
+// True for options of a model: those in `names`, and all that belong neither to every command nor to the server alone.
 static bool is_of_models(const cli_group *group, const frit_option *row)
 {
     static const char *const names[] = {"alias", "parallel", "max-queue"};
@@ -37,7 +37,7 @@ static bool is_of_models(const cli_group *group, const frit_option *row)
     return false;
 }
 
-// The line of the same section on which the option was given before; 0: it was not.
+// The line in the same section on which the option was given before; 0: none.
 static int line_before(const serve_config *config, size_t at, const frit_option *row)
 {
     const cli_config_entry *entry = &config->file.items[at];
@@ -65,8 +65,8 @@ static int take_entry(const serve_config *config, size_t i, cli_parse *parse)
     const int before = line_before(config, i, row);
     if (before > 0 && row->type != FRIT_OPTION_LIST)
         return cli_usage("%s: '%s' was given on line %d already", from.text, entry->key, before);
-    if (is_typed(config, row)) return CLI_DONE;   // the command line goes before it
-    // A list of a section takes the place of the one before the sections.
+    if (is_typed(config, row)) return CLI_DONE;   // the command line has precedence
+    // A list in a section replaces the list before the sections.
     if (before == 0 && row->type == FRIT_OPTION_LIST)
         *(frit_option_list *)(parse->args + group->offset + row->offset) = (frit_option_list){0};
     return cli_set_option(parse, row, group, entry->value, from.text);
@@ -90,7 +90,7 @@ size_t serve_count_sections(const serve_config *config)
     return n;
 }
 
-// The model of the command line that a section is about.
+// Returns the model of the command line with the section's name.
 static served_model *find_model(served_model *models, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Whether a model has room beside the ones that are loaded.
+// Decides if a model has room beside the loaded ones.
 //
-// An engine asks the system what is free. A cache is not touched before texts fill it, so memory that other engines of
-// this process were made with still seems free. What they may take is kept count of here, and a model is loaded only if
-// all of that has room at once.
+// An engine asks the system for free memory. A cache is not touched before texts fill it, so memory reserved by other
+// engines of this process still seems free. Their possible use is counted here, and a model is loaded only if
+// everything has room at once.
 #include "frit/cli/config.h"
 
 #ifdef FRIT_HAVE_SERVER
@@ -24,7 +24,7 @@ int32_t serve_fit_context(const serve_need *need, uint64_t promised, uint64_t av
     return need->is_given || shorter < LEAST_CTX ? 0 : shorter;
 }
 
-// Bytes of this process that are in memory and in no file; 0: not known.
+// Bytes of this process that are in memory and not in a file; 0: unknown.
 static uint64_t touched_bytes(void)
 {
     char line[256];
@@ -36,8 +36,8 @@ static uint64_t touched_bytes(void)
     return (uint64_t)kib << 10;
 }
 
-// Finds the estimate of the host memory, which is the last device. Other devices have already refused what they have no
-// room for.
+// Finds the estimate of the host memory, which is the last device. Other devices have already refused models that they
+// have no room for.
 static bool find_host(const frit_estimate *estimate, frit_estimate_device *host)
 {
     bool found = false;
@@ -66,7 +66,7 @@ int serve_take_memory(uint64_t *promised, uint64_t *taken, frit_model *model, fr
     const uint64_t touched = touched_bytes();
     *taken = 0;
     if (touched == 0 || (options->fit && strcmp(options->fit, "off") == 0)) return CLI_DONE;
-    if (frit_estimate_new(&estimate, model, options) != FRIT_OK) return CLI_DONE;   // the engine will say why
+    if (frit_estimate_new(&estimate, model, options) != FRIT_OK) return CLI_DONE;   // the engine will report the error
     frit_estimate_get_info(estimate, &info);
     const bool found = find_host(estimate, &host);
     frit_estimate_free(estimate);

@@ -27,7 +27,7 @@ int cli_check_shift(const app_shift_options *options)
     return cli_usage("--keep %d: says what a context shift keeps; give --context-shift too", (int)options->n_keep);
 }
 
-// Bytes of keys and values of a context; 0: they cannot have this type, or the model keeps none.
+// The bytes of keys and values of a context; 0: they cannot have this type, or the model has no cache.
 static uint64_t cache_bytes(frit_model *model, const frit_engine_options *options, int32_t n_ctx, const char *type)
 {
     frit_engine_options longer = *options;

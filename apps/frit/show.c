@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit show: what there is of a model by name, here and at its server.
+// frit show: a model by name, on this machine and at its server.
 #include "frit/cli/by_name.h"
 
 #include <jansson.h>
@@ -74,7 +74,7 @@ static int show(const void *ctx, const hub_settings *settings, const hub_name *n
 static int run(void *ctx)
 {
     const show_args *args = ctx;
-    cli_exit_on_signal(true);   // it writes no file
+    cli_exit_on_signal(true);   // the command writes no file
     if (cli_named(&args->common) == NULL && args->common.n_positional == 0)
         return cli_usage("show: expected the name of a model; 'frit info' shows what is in a file");
     return cli_each_name(&args->common, show, args);

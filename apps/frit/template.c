@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit template: the prompt that a chat template makes of messages.
+// frit template: renders messages with a chat template.
 #include "frit/cli/cli.h"
 
 #include <jansson.h>
@@ -99,7 +99,7 @@ static int print_prompt(const frit_model *model, const char *source, const json_
         text = malloc(n);
         status = text ? frit_chat_render_json(model, source, json, n_json, text, n, &n) : FRIT_E_MEMORY;
     }
-    // Messages that a template refuses are no wrong usage.
+    // Messages that a template refuses are not wrong usage.
     int code = status == FRIT_OK          ? CLI_DONE
                : status == FRIT_E_INVALID ? cli_fail("%s", frit_error())
                                           : cli_report(status);
@@ -119,9 +119,9 @@ static int run(void *ctx)
     cli_text source = {0};
     json_t *variables = json_object();
     int code = CLI_DONE;
-    cli_exit_on_signal(true);   // it writes no file
+    cli_exit_on_signal(true);   // the command writes no file
     if (o->source && cli_read_file(o->source, &source) != CLI_DONE) code = CLI_BAD_MODEL;
-    // A template of its own needs no model: one is opened only if it is named.
+    // A given template needs no model: a model is opened only if it is named.
     if (code == CLI_DONE && (!o->source || path || args->common.model))
         code = cli_open_model(&model, &args->common, &(frit_model_options){.vocab_only = true}, path);
     if (code == CLI_DONE) code = set_messages(variables, o->messages);

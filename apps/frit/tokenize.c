@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit tokenize: the tokens of the text on stdin, taken to the byte.
+// frit tokenize: the tokens of the text on stdin, exact to the byte.
 #include "frit/cli/cli.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static const frit_option *tokenize_rows(size_t *n_rows)
     return rows;
 }
 
-// How many bytes a character at the start of these bytes has; 0: they are none.
+// The length of the character at the start of the bytes; 0: invalid.
 static size_t character(const unsigned char *bytes, size_t n)
 {
     size_t length = bytes[0] < 0x80 ? 1 : bytes[0] < 0xc2 ? 0 : bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
@@ -62,7 +62,7 @@ static size_t character(const unsigned char *bytes, size_t n)
     return length;
 }
 
-// Bytes as a C string literal, so that spaces, control characters and parts of characters can be seen.
+// Prints bytes as a C string literal, so that spaces, control characters and parts of characters are visible.
 static void print_piece(const char *piece, size_t n)
 {
     putchar('"');
@@ -88,27 +88,27 @@ static void print_ids(const frit_token *tokens, size_t n)
     putchar('\n');
 }
 
-typedef struct walker {   // goes through tokens and the text that they spell
+typedef struct walker {   // iterates over tokens and their text
     const frit_model *model;
     frit_text_stream *stream;
     const cli_text *text;
-    size_t at;        // bytes spelled so far
-    bool spells_it;   // all of them stand in the text
+    size_t at;        // bytes of the text so far
+    bool spells_it;   // the tokens so far spell the text
 } walker;
 
-// The bytes of the next token. What was put around the text counts nothing.
+// The bytes of the next token. Tokens that were added around the text have none.
 static frit_status walk(walker *w, frit_token token, bool added, const char **piece, size_t *n)
 {
     frit_status status = frit_text_stream_push(w->stream, token, piece, n);
     if (status != FRIT_OK || added) return status;
-    // What the tokens spell may be longer than the text: U+FFFD takes the place of single bytes.
+    // The tokens' text may be longer than the input: U+FFFD replaces single bytes.
     const size_t n_left = w->at < w->text->n ? w->text->n - w->at : 0;
     w->spells_it &= *n <= n_left && (*n == 0 || memcmp(w->text->data + w->at, *piece, *n) == 0);
     w->at += *n;
     return FRIT_OK;
 }
 
-// One line for each token: its place in the text, its id, its bytes. Tokens before `first` and from `end` were added.
+// Prints one line for each token: position in the text, id, bytes. Tokens before `first` and from `end` on were added.
 static frit_status print_tokens(walker *w, const frit_token *tokens, size_t n, size_t first, size_t end)
 {
     for (size_t i = 0; i < n && !cli_stops(); i++) {
@@ -123,7 +123,7 @@ static frit_status print_tokens(walker *w, const frit_token *tokens, size_t n, s
     return FRIT_OK;
 }
 
-// How many of the added tokens stand before the text, where `plain` are the tokens without them.
+// The number of added tokens before the text; `plain` are the tokens without them.
 static size_t find_plain(const frit_token *tokens, size_t n, const frit_token *plain, size_t n_plain)
 {
     for (size_t i = 0; i + n_plain <= n; i++)
@@ -131,7 +131,7 @@ static size_t find_plain(const frit_token *tokens, size_t n, const frit_token *p
     return 0;
 }
 
-// The ids in a file: numbers with anything but digits between them.
+// Reads the ids in a file: numbers with other characters between them.
 static int read_ids(const char *path, frit_token **out, size_t *n)
 {
     cli_text text = {0};
@@ -141,7 +141,7 @@ static int read_ids(const char *path, frit_token **out, size_t *n)
     return code;
 }
 
-// Says where two lists first differ. CLI_FAILED if they do.
+// Prints the first difference of two lists. Returns CLI_FAILED if they differ.
 static int compare(const tokenize_args *args, walker *w, const frit_token *tokens, size_t n, size_t first, size_t end)
 {
     frit_token *others = NULL;
@@ -214,7 +214,7 @@ static int show_tokens(const tokenize_args *args, const frit_model *model, const
 
 enum { ROUNDS = 5 };
 
-typedef struct sample {   // seconds of the processor
+typedef struct sample {   // seconds of processor time
     double open, encode;
 } sample;
 
@@ -237,7 +237,8 @@ static double median(const sample *samples, size_t offset)
     return sorted[ROUNDS / 2];
 }
 
-// A broken byte may become the three of U+FFFD, and some tokens are put around a text.
+// An upper bound of the number of tokens: an invalid byte may become the three bytes of U+FFFD, and some tokens are
+// added.
 static size_t most_tokens(const cli_text *text)
 {
     return 3 * text->n + 1024;
@@ -289,7 +290,7 @@ static int run(void *ctx)
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     frit_model_options with = args->model;
     with.vocab_only = true;
-    cli_exit_on_signal(true);   // it writes no file
+    cli_exit_on_signal(true);   // the command writes no file
     int code = cli_open_model(&model, &args->common, &with, path);
     if (code == CLI_DONE) code = cli_read_file(args->tokenize.file ? args->tokenize.file : "-", &text);
     if (code == CLI_DONE && args->tokenize.timings) {

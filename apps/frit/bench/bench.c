@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// frit bench: how fast models run, next to how fast this machine could read and calculate.
+// frit bench: the speed of models, compared with the memory and arithmetic speed of the machine.
 //
-// pp rows run a prompt of random tokens in one go; tg rows run one token per step and sequence. A probe measures memory
-// and arithmetic in the same run, so every figure comes with its share of the machine.
+// pp rows run a prompt of random tokens at once; tg rows run one token per step and sequence. A probe measures memory
+// and arithmetic speed in the same run, so every figure is also given as a part of the machine's speed.
 #include "frit/bench/bench.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static const frit_option *random_rows(size_t *n_rows)
     return random_options;
 }
 
-// The engine's options, but for those that are lists here.
+// The engine's options, except those that are lists in this command.
 static const frit_option *engine_rows(size_t *n_rows)
 {
     static frit_option left[64];
@@ -93,7 +93,7 @@ typedef struct bench {
     frit_model_info infos[CLI_MAX_POSITIONAL];
     size_t n_models;
     bench_run run;
-    frit_machine machine;   // as probed with the threads of the engine before
+    frit_machine machine;   // as probed with the threads of the previous engine
     int32_t probed_threads;
 } bench;
 
@@ -227,7 +227,7 @@ static int run(void *ctx)
     b->plan.profile = args->bench.profile && strcmp(args->bench.format, "md") == 0;
     int code = bench_plan_make(&b->plan, args, b->n_models);
     if (code == CLI_DONE) code = open_models(b);
-    frit_status status = code == CLI_DONE ? frit_machine_probe(&b->machine, 0) : FRIT_OK;   // only names
+    frit_status status = code == CLI_DONE ? frit_machine_probe(&b->machine, 0) : FRIT_OK;   // reads only names
     if (status != FRIT_OK) code = cli_report(status);
     if (code == CLI_DONE) code = run_rows(b);
     for (size_t i = 0; i < b->n_models; i++) frit_model_free(b->models[i]);

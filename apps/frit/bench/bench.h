@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// frit/bench/bench.h: the parts of frit bench: what to measure (bench_sweep.c), measuring it (bench_run.c), printing it
-// (bench_print.c for figures, bench_profile.c for where the time goes).
+// frit/bench/bench.h: the parts of frit bench: choosing tests (bench_sweep.c), measuring (bench_run.c), printing
+// figures (bench_print.c) and times by op (bench_profile.c).
 //
-// Options hold lists; their combinations are written out as rows before anything runs, so the table knows its widths.
-// Rows are printed as they are measured.
+// Options contain lists. All combinations are expanded to rows before anything runs, so that the widths of the table's
+// columns are known. Rows are printed as they are measured.
 #pragma once
 #include "frit/cli/cli.h"
 
@@ -17,7 +17,7 @@ typedef struct bench_options {
     int32_t n_repeats;
     const char *format;
     bool no_probe, profile;
-    const char *shape, *save;   // of a model with random weights, and the file that it is kept in
+    const char *shape, *save;   // of a model with random weights, and the file to store it in
     int32_t n_layers;
 } bench_options;
 
@@ -25,7 +25,7 @@ typedef struct bench_args {
     cli_common common;
     bench_options bench;
     cli_adapter_options adapters;
-    frit_engine_options engine;   // for what the lists do not say
+    frit_engine_options engine;   // for options that are not lists
     frit_model_options model;
 } bench_args;
 
@@ -34,21 +34,22 @@ typedef struct bench_list {
     int n;
 } bench_list;
 
-// "512", "128,512", "1-8", "0-8192+2048", "1-16*2", and commas between them. CLI_USAGE having said what is wrong.
+// Parses "512", "128,512", "1-8", "0-8192+2048", "1-16*2" and lists of them with commas. Returns CLI_USAGE after
+// printing an error.
 int bench_list_parse(bench_list *list, const char *option, const char *text, int32_t min, int32_t max);
 
 typedef struct bench_test {
     int32_t n_prompt, n_gen;   // tokens run at once, then one by one
     int32_t n_depth;           // tokens in the cache before, not counted
     int32_t n_parallel;        // sequences that advance together
-    int32_t n_batch;           // prompt tokens handed over at once
+    int32_t n_batch;           // prompt tokens queued at once
 } bench_test;
 
-// "pp512", "tg128 x 4 @ d2048", "pp512+tg128".
+// Writes "pp512", "tg128 x 4 @ d2048" or "pp512+tg128".
 void bench_test_name(const bench_test *test, char out[64]);
-int64_t bench_test_tokens(const bench_test *test);   // that count, in all sequences
+int64_t bench_test_tokens(const bench_test *test);   // counted tokens in all sequences
 
-typedef struct bench_setup {   // an engine is made for each that differs
+typedef struct bench_setup {   // an engine is made for each different setup
     size_t model;              // index
     int32_t n_threads, n_ubatch, n_ctx, n_sessions;
     const char *type_k, *type_v;   // NULL: the engine's choice
@@ -57,7 +58,7 @@ typedef struct bench_setup {   // an engine is made for each that differs
 typedef struct bench_row {
     bench_setup setup;
     bench_test test;
-    // Measured:
+    // Results:
     const frit_model_info *model;
     frit_engine_info engine;
     frit_machine machine;
@@ -69,8 +70,8 @@ typedef struct bench_row {
 typedef struct bench_plan {
     bench_row *rows;
     int n, capacity;
-    char *types;    // what type_k and type_v of the rows point into
-    bool profile;   // tables of where the time goes come between the rows
+    char *types;    // storage of type_k and type_v of the rows
+    bool profile;   // a table of times by op follows each row
 } bench_plan;
 
 int bench_plan_make(bench_plan *plan, const bench_args *args, size_t n_models);
@@ -90,14 +91,14 @@ typedef struct bench_run {
     frit_token *tokens;          // random ones, for the longest test
     frit_sampler *sampler;       // of the likeliest tokens; NULL: the model has no logits
     bool encodes;                // the model has no logits
-    frit_profile_row *profile;   // of the last run that was counted
+    frit_profile_row *profile;   // of the last counted run
     size_t n_profile;
 } bench_run;
 
-// Runs the row's test: once to warm up and count, then as often as asked. With FRIT_E_CANCELLED the row has the samples
-// that were finished.
+// Runs the row's test: once to warm up and count, then the requested number of times. With FRIT_E_CANCELLED the row has
+// the finished samples.
 frit_status bench_measure(bench_run *run, bench_row *row);
-// Runs the test once more, counting; *n_steps and *seconds are those of the counted part.
+// Runs the test once more and counts. *n_steps and *seconds belong to the counted part.
 frit_status bench_count(bench_run *run, const bench_row *row, int64_t *n_steps, double *seconds);
 void bench_run_free(bench_run *run);
 
@@ -111,22 +112,22 @@ bench_figures bench_figures_of(const bench_row *row);
 
 typedef struct bench_printer {
     const char *name;
-    void (*begin)(const bench_plan *plan);   // the models' infos are there, nothing is measured yet
+    void (*begin)(const bench_plan *plan);   // the models' infos are known, nothing is measured yet
     void (*row)(const bench_plan *plan, const bench_row *row);
     void (*end)(const bench_plan *plan);
 } bench_printer;
 const bench_printer *bench_printer_find(const char *name);   // md, json, jsonl, csv
 extern const char bench_printer_names[];                     // "md|json|jsonl|csv"
 
-// A table with aligned columns that is Markdown too.
+// A column of a table that is aligned and valid Markdown.
 typedef struct bench_column {
     const char *title;
-    int width;   // at least; titles and cells may widen it beforehand
+    int width;   // minimum; titles and cells may widen it before printing
     bool left;
 } bench_column;
 void bench_table_head(bench_column *columns, size_t n);
 void bench_table_cell(const bench_column *column, const char *text);   // "| text "
 void bench_table_end_row(void);
 
-// Where the time of one step of the test goes.
+// Prints the times by op of one step of the test.
 void bench_profile_print(const bench_run *run, const bench_row *row, int64_t n_steps, double seconds);

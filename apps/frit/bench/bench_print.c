@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The figures of a benchmark: as a table for people, and as JSON, JSON lines and CSV with every parameter in each row.
+// Prints a benchmark: as a table for people, and as JSON, JSON lines and CSV with every parameter in each row.
 #include "frit/bench/bench.h"
 
 #include <jansson.h>
@@ -46,7 +46,7 @@ bench_figures bench_figures_of(const bench_row *row)
 
 // ---------------------------------------------------------------------------------------- tables
 
-// Characters, not bytes: continuation bytes of UTF-8 take no room.
+// The number of characters: continuation bytes of UTF-8 do not count.
 static int text_width(const char *text)
 {
     int n = 0;
@@ -90,7 +90,7 @@ void bench_table_head(bench_column *columns, size_t n)
 
 // ---------------------------------------------------------------------------------------- md
 
-// What the table shows, in this order. A parameter is shown if its rows differ in it, or if it is always of interest.
+// The columns of the table, in order. A parameter is shown if it differs between rows, or always if `always` is set.
 typedef struct md_field {
     const char *title;
     bool left, always;
@@ -186,7 +186,7 @@ static void arithmetic_text(const bench_row *row, char out[64])
     share_text(out, bench_figures_of(row).tops, machine_tops(row), "TOPS");
 }
 
-// Widths of what is not known before it was measured are the least.
+// Columns of figures that are not measured yet have a minimum width.
 static const md_field md_fields[] = {
     {"model", true, true, 0, model_text},      {"size", false, true, 0, size_text},
     {"params", false, true, 0, params_text},   {"backend", true, true, 14, backend_text},
@@ -230,7 +230,7 @@ static void md_begin(const bench_plan *plan)
 
 static void md_row(const bench_plan *plan, const bench_row *row)
 {
-    static bool after_profile;   // a table that was interrupted starts again with its head
+    static bool after_profile;   // after an interruption the table starts again with its head
     if (after_profile) md_head();
     for (size_t i = 0; i < MD_FIELDS; i++) {
         char text[64];
@@ -291,7 +291,7 @@ static void add_real(fields *f, const char *name, double real)
     f->list[f->n++] = (field){.name = name, .kind = 'r', .real = real};
 }
 
-// The names are those that other programs of this kind use, where they have one.
+// Field names are those of similar programs, if they have the field.
 static void list_fields(const bench_row *row, fields *f)
 {
     const bench_figures r = bench_figures_of(row);
@@ -361,7 +361,7 @@ static void dump(const bench_row *row, size_t flags)
     json_decref(object);
 }
 
-// An array whose rows come one after the other.
+// Begins an array whose rows follow one by one.
 static void json_begin(const bench_plan *plan)
 {
     (void)plan;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the time of one step goes, as a table: what takes longest comes first.
+// Prints the times of one step by op, as a table sorted by time.
 #include "frit/bench/bench.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bench_column columns[] = {
     {"share", 7, false}, {"waiting ms", 10, false}, {"GB/s", 6, false},  {"Gop/s", 7, false},
 };
 
-// Nothing where there is nothing to say: an op that reads no weights has no GB/s.
+// Prints an empty cell if there is no figure: an op that reads no weights has no GB/s.
 static void print_rate(const bench_column *column, double amount, double seconds)
 {
     char text[32] = "";
@@ -57,7 +57,7 @@ void bench_profile_print(const bench_run *run, const bench_row *row, int64_t n_s
         sum.n_bytes += run->profile[i].n_bytes;
         sum.n_ops += run->profile[i].n_ops;
     }
-    // What is left is scheduling, handing out logits and the loop of this command.
+    // The rest of the time is scheduling, handing out logits and the loop of this command.
     frit_profile_row rest = {.op = "between steps", .type = "", .run_s = seconds - row_seconds(&sum)};
     qsort(run->profile, run->n_profile, sizeof *run->profile, longer_first);
     char name[64];

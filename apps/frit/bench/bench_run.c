@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Measuring one row of a benchmark.
 //
-// The sequences are filled to the test's depth once; after each repetition they are cut back to it. The warm-up run is
-// counted by the backend, which knows best what it reads: weights, experts, what a window leaves of the cache.
+// The sequences are filled to the test's depth once and truncated to it after each repetition. The backend counts the
+// bytes and operations of the warm-up run, because it knows what it reads: weights, experts, the positions of a window.
 #include "frit/bench/bench.h"
 
 #include <stdlib.h>
 
-enum { WARM_UP_TOKENS = 16 };   // of generation; a prompt warms up whole
+enum { WARM_UP_TOKENS = 16 };   // of generation; a prompt warms up completely
 
 static frit_status check_sessions(const bench_run *run)
 {
@@ -18,7 +18,7 @@ static frit_status check_sessions(const bench_run *run)
     return FRIT_OK;
 }
 
-// Runs what is queued.
+// Runs all queued tokens.
 static frit_status drain(bench_run *run, int64_t *n_steps)
 {
     bool pending = true;
@@ -40,12 +40,12 @@ static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
     (void)ctx, (void)i, (void)values, (void)n;
 }
 
-// Queues the n tokens that follow in every sequence; each sequence has other ones.
+// Queues the next n tokens of every sequence; sequences have different tokens.
 static frit_status push(bench_run *run, int32_t n, frit_output output)
 {
     frit_status status = FRIT_OK;
     frit_push_options options = {.output = output};
-    if (run->encodes && output == FRIT_OUTPUT_LAST)   // what encoders give instead
+    if (run->encodes && output == FRIT_OUTPUT_LAST)   // the output of encoders
         options = (frit_push_options){.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
     for (int i = 0; i < run->n_parallel && status == FRIT_OK; i++) {
         frit_session *session = run->sessions[i];
@@ -67,7 +67,7 @@ static frit_status run_prompt(bench_run *run, int32_t n, int32_t n_batch, frit_o
     return status;
 }
 
-// Starts what is queued, a token of each sequence. *step: the last of its steps.
+// Submits the queued tokens, one of each sequence. *step is the last step.
 static frit_status submit_tokens(bench_run *run, uint64_t *step, int64_t *n_steps)
 {
     for (int32_t left = run->n_parallel, n_rows; left > 0; left -= n_rows) {
@@ -80,7 +80,7 @@ static frit_status submit_tokens(bench_run *run, uint64_t *step, int64_t *n_step
     return cli_progress_step(&run->progress, (double)run->n_done / run->n_rows) ? FRIT_OK : FRIT_E_CANCELLED;
 }
 
-// Waits for a step, and takes the token that each sequence has picked in it or before; step 0: does nothing.
+// Waits for a step, and takes the token that each sequence has picked in it or before. Does nothing if step is 0.
 static frit_status take_picked(bench_run *run, uint64_t step)
 {
     frit_status status = step > 0 ? frit_engine_wait(run->engine, step) : FRIT_OK;
@@ -90,8 +90,8 @@ static frit_status take_picked(bench_run *run, uint64_t step)
     return status;
 }
 
-// Each step picks the likeliest token, where its device does that. The next step is submitted before that token is
-// read, as generation can; what it runs is the next one of the random tokens, so that experts vary.
+// Runs steps that pick the likeliest token, if the device can. As in generation, the next step is submitted before the
+// token is read. It runs the next random token instead of the picked one, so that experts vary.
 static frit_status run_picking(bench_run *run, int32_t n_gen, int64_t *n_steps)
 {
     uint64_t before = 0, step = 0;
@@ -112,7 +112,7 @@ static frit_status run_once(bench_run *run, const bench_test *test, int32_t n_ge
     frit_status status = FRIT_OK;
     for (int i = 0; i < run->n_parallel && status == FRIT_OK; i++)
         status = frit_session_truncate(run->sessions[i], (size_t)test->n_depth);
-    if (status == FRIT_OK) status = drain(run, n_steps);   // what recurrent models have to read again
+    if (status == FRIT_OK) status = drain(run, n_steps);   // recurrent models run some tokens again
     uint64_t start = cli_now_ns();
     *n_steps = 0;
     if (status == FRIT_OK) status = run_prompt(run, test->n_prompt, test->n_batch, FRIT_OUTPUT_LAST, n_steps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From lists in options to the rows of a benchmark.
+// Expands lists in options to the rows of a benchmark.
 #include "frit/bench/bench.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 // ---------------------------------------------------------------------------------------- lists of numbers
 
-// Digits at *at, up to 2^31 - 1; moves *at after them.
+// Reads digits at *at, up to 2^31 - 1, and moves *at after them.
 static bool read_number(const char **at, int64_t *out)
 {
     if (!isdigit((unsigned char)**at)) return false;
@@ -24,7 +24,7 @@ typedef struct range {
     bool multiply;
 } range;
 
-// "8", "1-8", "0-8192+2048", "1-16*2"; moves *at after it.
+// Reads "8", "1-8", "0-8192+2048" or "1-16*2" and moves *at after it.
 static bool read_range(const char **at, range *r)
 {
     if (!read_number(at, &r->first)) return false;
@@ -64,7 +64,7 @@ typedef struct types {
     int n;
 } types;
 
-// Cuts `text` (which it changes) at commas; every name must be one that the engine's option allows.
+// Cuts `text` (which it changes) at commas. Every name must be allowed by the engine's option.
 static int types_parse(types *list, const char *option, char *text)
 {
     size_t n_rows;
@@ -127,7 +127,7 @@ static int add_row(bench_plan *plan, const bench_setup *setup, const bench_test 
     return CLI_DONE;
 }
 
-// All tests of one engine.
+// Adds all tests of one engine.
 static int add_tests(bench_plan *plan, const sweep *s, const bench_setup *setup)
 {
     int code = CLI_DONE;
@@ -185,7 +185,7 @@ static int parse_all(sweep *s, bench_plan *plan, const bench_options *o)
     for (size_t i = 0; i < CLI_COUNT(lists) && code == CLI_DONE; i++)
         code = bench_list_parse(lists[i].list, lists[i].option, lists[i].text, lists[i].min, lists[i].max);
     for (size_t i = 0; i < o->pairs.n && code == CLI_DONE; i++) code = parse_pair(s, o->pairs.items[i]);
-    // Types are cut out of copies that live as long as the plan; without a list there is one row with no type.
+    // Type names are cut out of copies that live as long as the plan. Without a list there is one row without a type.
     size_t n_k = o->type_k ? strlen(o->type_k) + 1 : 0, n_v = o->type_v ? strlen(o->type_v) + 1 : 0;
     plan->types = malloc(n_k + n_v + 1);
     if (!plan->types) return cli_no_memory();
@@ -197,7 +197,7 @@ static int parse_all(sweep *s, bench_plan *plan, const bench_options *o)
     return code;
 }
 
-// A context for the longest test, and pages for as many sequences of it as the largest test needs.
+// Sets a context for the longest test, and pages for the largest number of its sequences.
 static int fit_context(bench_plan *plan, const bench_args *args)
 {
     int64_t n_ctx = args->engine.n_ctx, longest = 0, most = 0;

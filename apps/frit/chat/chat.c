@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit chat: a conversation. The options, and the loop: read what is typed; it is a command, or a message to answer.
+// frit chat: a conversation. The options, and the loop: reads input, which is a command or a message to answer.
 #include "frit/chat/chat.h"
 
 #include "frit/os/screen.h"
@@ -85,7 +85,7 @@ static int take(chat *c, const char *text)
     return added && !chat_talk_open_call(c) ? chat_talk_answer(c) : CLI_DONE;
 }
 
-// "temp 0.8, top-k 40": the settings that change something.
+// Writes settings that differ from the defaults: "temp 0.8, top-k 40".
 static void write_sampling(const frit_sampler_options *s, cli_text *out)
 {
     char text[160];
@@ -127,7 +127,7 @@ static void greet(const chat *c)
 
 static int converse(chat *c)
 {
-    bool warned = false;   // an interrupt has been answered; the next one leaves
+    bool warned = false;   // an interrupt was reported; the next one ends the program
     int code = CLI_DONE;
     if (c->interactive) greet(c);
     while (!c->leaves && !cli_ends() && cli_flush() && (code == CLI_DONE || (c->interactive && code == CLI_FAILED))) {
@@ -184,7 +184,7 @@ static int open_chat(chat *c, const chat_args *args)
     if (code == CLI_DONE)
         code = cli_use_speculation(&c->drafter, &args->speculate, c->model, &args->common, &args->engine, c->session);
     if (code == CLI_DONE)
-        code = cli_use_shift(&args->shift, c->engine, c->session, 0);   // refused before anything is asked
+        code = cli_use_shift(&args->shift, c->engine, c->session, 0);   // fails before the first question
     if (code != CLI_DONE) return code;
     c->sampling = args->sampler;
     cli_recommend(&args->common, c->model, &c->sampling);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The slash commands of frit chat: a table, and a function for each row. What they say goes to stderr.
+// The slash commands of frit chat: a table, and a function for each row. Their messages go to stderr.
 #include "frit/chat/chat.h"
 
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static int run_regen(chat *c, char *rest)
         chat_say("there is nothing to answer yet");
         return CLI_DONE;
     }
-    c->sampling.seed++;   // the same seed would say the same
+    c->sampling.seed++;   // the same seed would give the same answer
     int code = chat_talk_make_sampler(c);
     if (code == CLI_DONE) code = ask(c, question);
     free(question);
@@ -93,7 +93,8 @@ static int run_edit(chat *c, char *rest)
     char *after = chat_file_edit(before ? before : "");
     int code = CLI_DONE;
     if (!after && before && !rest[0])
-        code = chat_talk_add(c, "user", before) ? CLI_DONE : CLI_FAILED;   // as it was, but for its answer
+        code = chat_talk_add(c, "user", before) ? CLI_DONE : CLI_FAILED;   // the conversation as before, without the
+                                                                           // answer
     else if (after && after[0])
         code = ask(c, after);
     else if (after)
@@ -248,7 +249,7 @@ static int set_sampling(chat *c, const char *name, const char *value)
             return CLI_DONE;
         }
         frit_sampler_options before = c->sampling;
-        // The options borrow their texts, of which there is one: the order of samplers, by names or by letters.
+        // The options borrow their texts, but only one text: the order of samplers, by names or by letters.
         char *kept = rows[i].type == FRIT_OPTION_TEXT || rows[i].type == FRIT_OPTION_CHOICE ? strdup(value) : NULL;
         if (kept) c->sampling.samplers = c->sampling.sampler_seq = NULL;
         bool good = frit_option_set(&rows[i], &c->sampling, kept ? kept : value) == FRIT_OK;

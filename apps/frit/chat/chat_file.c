@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What frit chat keeps in files: conversations, the history of what was typed, and a text in the user's editor.
+// Files of frit chat: conversations, the history of input, and a text in the user's editor.
 #include "frit/chat/chat.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ char *chat_file_state(const char *name)
 
 // ---------------------------------------------------------------------------------------- conversations
 
-// NULL if there is no memory for it.
+// Returns the conversation; NULL if memory is short.
 static json_t *conversation(const chat *c)
 {
     json_t *all = json_pack("{s:O, s:O}", "messages", c->messages, "variables", c->variables);
@@ -110,7 +110,7 @@ int chat_file_load(chat *c, const char *path)
 int chat_file_open_session(chat *c, const char *path)
 {
     frit_status status = frit_session_load(c->session, path);
-    if (status == FRIT_E_NOT_FOUND) return CLI_DONE;   // it begins now
+    if (status == FRIT_E_NOT_FOUND) return CLI_DONE;   // a new conversation
     if (status != FRIT_OK) return cli_fail("%s", frit_error());
     size_t n_bytes, n = frit_session_length(c->session);
     const char *note = frit_session_note(c->session, &n_bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is typed: lines with editing and history on a terminal, plain lines elsewhere. A paste is one message, however
-// many lines it has (bracketed paste), and so is what stands between """ and """.
+// Reads input: lines with editing and history on a terminal, plain lines elsewhere. A paste of any number of lines is
+// one message (bracketed paste), and so is the text between """ and """.
 #include "frit/chat/chat.h"
 
 #include "frit/os/screen.h"
@@ -46,8 +46,8 @@ static const char *prompt_of(EditLine *editor)
     return input_of(editor)->prompt;
 }
 
-// Goes to where the prompt begins and clears what follows it: after a resize libedit draws the line as if nothing stood
-// there. The terminal has broken the line at its new edge.
+// Moves to the beginning of the prompt and clears the rest. After a resize libedit draws the line as if the screen were
+// empty, while the terminal has broken the line at its new edge.
 static void erase_line(EditLine *editor)
 {
     const LineInfoW *line = el_wline(editor);
@@ -64,8 +64,8 @@ static void erase_line(EditLine *editor)
     fflush(stdout);
 }
 
-// One byte of the terminal. 0 at its end, -1 for an interrupt. A signal ends the waiting, unless it comes just before:
-// then it is seen after LOOK_MS.
+// Reads one byte of the terminal. Returns 0 at its end, -1 for an interrupt. A signal ends the wait; a signal just
+// before it is seen after LOOK_MS.
 static int read_byte(EditLine *editor, unsigned char *byte)
 {
     enum { LOOK_MS = 250 };
@@ -84,7 +84,7 @@ static int read_byte(EditLine *editor, unsigned char *byte)
     }
 }
 
-// libedit would swallow an interrupt, and reads UTF-8 only where the locale says so; so characters are read here.
+// Reads a character. libedit would swallow an interrupt, and reads UTF-8 only in UTF-8 locales.
 static int read_character(EditLine *editor, wchar_t *out)
 {
     chat_input *input = input_of(editor);
@@ -104,7 +104,7 @@ static int read_character(EditLine *editor, wchar_t *out)
     return 1;
 }
 
-// Everything up to the end mark of a bracketed paste goes into the line as it is.
+// Inserts everything up to the end mark of a bracketed paste into the line unchanged.
 static unsigned char insert_paste(EditLine *editor, int key)
 {
     (void)key;
@@ -123,16 +123,16 @@ static unsigned char insert_paste(EditLine *editor, int key)
         text = larger;
     }
     if (ended) n -= N_END;
-    while (text && n > 0 && text[n - 1] == L'\n') n--;   // Enter sends, not the paste
+    while (text && n > 0 && text[n - 1] == L'\n') n--;   // only the Enter key sends a message, not a paste
     if (text) text[n] = 0;
     int done = text ? el_winsertstr(editor, text) : -1;
     free(text);
     return done == 0 ? CC_REFRESH : CC_ERROR;
 }
 
-// What may stand where the last word before the cursor does: names of commands, or words of the command before it.
+// The possible completions at the cursor: names of commands, or words of the command before the cursor.
 typedef struct choices {
-    const char *command;   // NULL: of the line's first word
+    const char *command;   // NULL: completes the first word
     const char *typed;     // the word so far
     size_t n_typed;
 } choices;
@@ -145,7 +145,7 @@ static const char *choice(const choices *all, size_t *i)
     return NULL;
 }
 
-// Adds what all choices have in common, and shows them if that is nothing.
+// Inserts the common prefix of all choices, or shows the choices if it is empty.
 static unsigned char complete_word(EditLine *editor, const choices *all)
 {
     size_t i = 0, n_common = 0, n = 0;
@@ -162,7 +162,7 @@ static unsigned char complete_word(EditLine *editor, const choices *all)
     return CC_REDISPLAY;
 }
 
-// Tab: commands, words of theirs, and names of files.
+// Completes commands, their words, and file names.
 static unsigned char complete(EditLine *editor, int key)
 {
     static const char *const of_files[] = {"read", "save", "load", "tools"};
@@ -229,7 +229,7 @@ static char *edit_line(chat_input *input, const char *draft)
 {
     int n = 0;
     if (draft) el_push(input->editor, draft);
-    fputs("\033[?2004h", stdout);   // pastes are marked
+    fputs("\033[?2004h", stdout);   // enables bracketed paste
     const char *line = el_gets(input->editor, &n);
     fputs("\033[?2004l", stdout);
     fflush(stdout);
@@ -290,7 +290,7 @@ void chat_input_free(chat_input *input)
     free(input);
 }
 
-// Adds a byte of a line; U+FFFD takes the place of a zero, which would hide what follows it.
+// Adds a byte of a line. A zero, which would end the text, is replaced by U+FFFD.
 static void add_byte(cli_text *line, int c)
 {
     const char byte = (char)c;
@@ -313,7 +313,7 @@ static char *plain_line(chat_input *input)
     return c == EOF || line.data ? line.data : strdup("");
 }
 
-// A line, or NULL at the end and where it was interrupted.
+// Reads a line. Returns NULL at the end of input and after an interrupt.
 static char *read_line(chat_input *input, const char *prompt, const char *draft)
 {
     input->prompt = prompt;
@@ -322,7 +322,7 @@ static char *read_line(chat_input *input, const char *prompt, const char *draft)
     return input->edits ? edit_line(input, draft) : plain_line(input);
 }
 
-// The lines up to one that ends with three quotes.
+// Reads the lines up to one that ends with three quotes.
 static char *read_quoted(chat_input *input, char *first)
 {
     cli_text text = {0};
@@ -341,7 +341,7 @@ static char *read_quoted(chat_input *input, char *first)
             free(text.data);
             return NULL;
         }
-        if (!line) break;   // the end of the input closes it too
+        if (!line) break;   // the end of the input also closes the text
     }
     while (text.n > 0 && text.data[text.n - 1] == '\n') text.data[--text.n] = 0;
     return text.data ? text.data : strdup("");

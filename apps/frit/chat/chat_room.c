@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Room in the context. The conversation keeps all messages; what the model sees of it is the system message and the
-// newest turns. A turn is a message of the user with all that follows it up to the next one.
+// Makes room in the context. The conversation keeps all messages; the model sees the system message and the newest
+// turns. A turn is a message of the user with all messages up to the next one.
 #include "frit/chat/chat.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Messages before the first turn, which never leave.
+// The number of messages before the first turn, which are never removed.
 static size_t n_fixed(const chat *c)
 {
     const char *role = chat_talk_role(c, 0);
@@ -22,7 +22,7 @@ json_t *chat_room_messages(const chat *c)
     return seen;
 }
 
-// The last turn stays. False if there is no other.
+// Removes the oldest turn. Returns false if there is only one.
 static bool leave_out_one(chat *c)
 {
     const size_t first = n_fixed(c) + c->n_left_out;
@@ -51,7 +51,7 @@ frit_status chat_room_make(chat *c, size_t n_more, frit_turn **turn, frit_token 
         free(*tokens);
     }
     if (*n + n_more < n_ctx) return FRIT_OK;
-    c->n_left_out = n_left_out;   // nothing is gained by it
+    c->n_left_out = n_left_out;   // removing turns did not help
     c->n_turns_left = 0;
     return FRIT_E_LIMIT;
 }

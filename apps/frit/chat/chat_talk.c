@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The conversation of frit chat: its messages, and answers to them. Each turn renders the whole conversation again;
-// what the session already holds of it is kept, and only what follows the common prefix is run. The way from messages
-// to a prompt, and from an answer to its parts, is frit_turn's, as in the server.
+// The conversation of frit chat: its messages, and answers. Each turn renders the whole conversation again. Tokens that
+// the session has already are kept, and only tokens after the common prefix run. frit_turn converts messages to a
+// prompt and splits an answer into parts, as in the server.
 #include "frit/chat/chat.h"
 
 #include "frit/os/screen.h"
@@ -50,7 +50,7 @@ bool chat_talk_set_system(chat *c, const char *text)
     return false;
 }
 
-// The calls of the last message of the assistant, if only results follow it; *n_results of them.
+// Returns the calls of the assistant's last message, if only *n_results results follow it.
 static const json_t *last_calls(const chat *c, size_t *n_results)
 {
     size_t i = json_array_size(c->messages);
@@ -84,7 +84,7 @@ char *chat_talk_drop_turn(chat *c)
     if (i == 0) return NULL;
     char *question = strdup(chat_talk_content(c, i - 1));
     while (json_array_size(c->messages) >= i) json_array_remove(c->messages, json_array_size(c->messages) - 1);
-    c->n_left_out = 0;   // there may be room again
+    c->n_left_out = 0;   // there may be room now
     return question;
 }
 
@@ -190,7 +190,8 @@ static void show(void *ctx, const char *text, size_t n_bytes)
     cli_flush();
 }
 
-// What the session holds now. How the template shows the answer may differ: only the common prefix counts next time.
+// Notes the session's tokens. The template may render the answer differently, so next time only the common prefix is
+// kept.
 static void remember(chat *c)
 {
     const size_t n = frit_session_length(c->session);
@@ -237,7 +238,7 @@ static int finish_answer(chat *c, answering *a, const cli_answer *answer)
     return CLI_DONE;
 }
 
-// Adds what was generated after a part of the answer to it.
+// Appends a later part of the answer.
 static void join(cli_answer *answer, cli_answer *more)
 {
     frit_token *tokens = realloc(answer->tokens, (answer->n_tokens + more->n_tokens + 1) * sizeof *tokens);
@@ -253,7 +254,8 @@ static void join(cli_answer *answer, cli_answer *more)
     cli_answer_free(more);
 }
 
-// The context is full within an answer: older turns leave, and the session gets what remains with the answer so far.
+// Makes room when the context is full within an answer: removes older turns, and gives the session the rest with the
+// answer so far.
 static bool make_room(chat *c, const cli_answer *answer)
 {
     frit_turn *turn = NULL;
@@ -272,7 +274,7 @@ static bool make_room(chat *c, const cli_answer *answer)
     return chat_talk_feed(c, all, n + answer->n_tokens) == FRIT_OK;
 }
 
-// One answer, in as many parts as the context makes of it.
+// Generates one answer. Whenever the context is full, a new part begins.
 static int generate_parts(chat *c, answering *a, cli_answer *answer)
 {
     cli_answer_options options = {.turn = a->turn, .n_predict = c->n_predict, .show = show, .show_ctx = a};
@@ -285,7 +287,7 @@ static int generate_parts(chat *c, answering *a, cli_answer *answer)
     if (status != FRIT_OK) return cli_fail("%s", frit_error());
     int code = cli_generate(c->model, c->engine, c->session, c->sampler, &options, answer);
     remember(c);
-    // The sampler begins again where turns leave, and with it the grammar: such an answer ends with the context.
+    // A new part restarts the sampler, and with it the grammar, so an answer with a grammar ends with the context.
     while (code == CLI_DONE && answer->finish == CLI_FINISH_CONTEXT && !has_grammar && make_room(c, answer)) {
         cli_answer more;
         options.follows = answer->tokens;
@@ -342,7 +344,7 @@ int chat_talk_answer(chat *c)
     else if (code != CLI_DONE)
         free(tokens);
     if (code == CLI_DONE) code = generate(c, turn);
-    if (code != CLI_DONE) free(chat_talk_drop_turn(c));   // the question stays unasked, the conversation goes on
+    if (code != CLI_DONE) free(chat_talk_drop_turn(c));   // the question is removed and the conversation continues
     frit_turn_free(turn);
     cli_release_keys();
     if (!cli_ends()) cli_interrupted = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// An answer as it streams in: Markdown becomes weight and colour, reasoning is dimmed, calls stand on their own lines.
-// What may still become a mark is held back until the next byte decides; nothing else waits.
+// Shows an answer while it streams in: Markdown becomes weight and colour, reasoning is dimmed, calls are on separate
+// lines. Characters that may be part of a mark are held back until the next byte decides; other text is shown at once.
 //
-// Only what a terminal can show is looked at: headings, lists, quotes, rules, fences, `code`, **bold**, *italic*. Marks
-// that turn out to be none are shown as they are. Without colours marks stay, reasoning stands between <think> and
-// </think>, and a call is JSON. With an edge, lines break between words; without one text is shown to the byte.
+// Only Markdown that a terminal can show is parsed: headings, lists, quotes, rules, fences, `code`, **bold**, *italic*.
+// Other characters are shown unchanged. Without colours marks stay, reasoning is between <think> and </think>, and a
+// call is JSON. With a width, lines break between words; without one, the text is shown byte for byte.
 #include "frit/chat/chat.h"
 
 #include "frit/cli/wrap.h"
@@ -22,22 +22,22 @@ typedef struct style {
 
 typedef enum event_kind { EVENT_TEXT, EVENT_REASONING, EVENT_CALL, EVENT_ARGUMENTS } event_kind;
 
-typedef struct event {   // what was shown, to be shown again on a terminal of another width
+typedef struct event {   // text that was shown, to redraw it on a terminal of another width
     event_kind kind;
     size_t end;   // in the view's log
 } event;
 
 typedef struct state {
-    bool reasons;   // within reasoning
+    bool reasons;   // the text is reasoning
     bool begun;     // something has been shown
 
     style want, shown;
-    char held[HELD_BYTES];   // marks whose meaning is open
+    char held[HELD_BYTES];   // characters that may be part of a mark
     size_t n_held;
     bool line_start, line_empty;
     bool heading, fence, fence_line;   // fence_line: the rest of a line that opens or closes one
     bool drops_space;                  // after the mark of a heading
-    int n_code_ticks;                  // of the `code` that is open
+    int n_code_ticks;                  // number of ticks that opened the current `code`
     enum { NUMBER_POSSIBLE, NUMBER_DIGITS, NUMBER_POINT, NUMBER_OVER } number;   // of a list, at the start of a line
     char before;                                                                 // the last byte shown
 } state;
@@ -124,7 +124,7 @@ static void put_held(chat_view *view)
     view->s.n_held = 0;
 }
 
-// Lines that go on stand below the first one's text, which begins after one more blank.
+// Sets the indent of continued lines to the column of the first line's text, after one more blank.
 static void hang(chat_view *view, const char *mark)
 {
     char prefix[CLI_WRAP_PREFIX];
@@ -150,11 +150,12 @@ static void open_or_close_fence(chat_view *view)
     view->s.n_held = 0;
 }
 
-// A run of stars or underscores has ended and `next` follows it (0: the end).
+// A sequence of stars or underscores has ended and `next` follows it (0: the end).
 static void end_emphasis(chat_view *view, char next)
 {
     size_t n = view->s.n_held;
-    bool word = view->s.held[0] == '_' || n == 1;   // within a word an underscore is a letter, and a star a product
+    bool word = view->s.held[0] == '_' || n == 1;   // within a word an underscore is a letter, and a star a
+                                                    // multiplication sign
     bool opens = next && !isspace((unsigned char)next) && !(word && isalnum((unsigned char)view->s.before));
     bool closes = !isspace((unsigned char)view->s.before) && !(word && next && isalnum((unsigned char)next));
     bool bold = n >= 2, italic = n == 1 || n == 3;
@@ -183,7 +184,7 @@ static void end_ticks(chat_view *view)
     view->s.n_held = 0;
 }
 
-// The marks that a line begins with are complete: "# ", "- ", "> ", "```".
+// The marks at the beginning of a line are complete: "# ", "- ", "> ", "```".
 static void end_line_mark(chat_view *view, char next)
 {
     char first = view->s.held[0];
@@ -214,7 +215,7 @@ static void end_line_mark(chat_view *view, char next)
     }
 }
 
-// What is held back has met a byte that does not go on with it.
+// Decides about the held characters: the next byte does not continue them.
 static void end_marks(chat_view *view, char next)
 {
     if (view->s.n_held == 0) return;
@@ -236,7 +237,7 @@ static void end_marks(chat_view *view, char next)
 static void end_line(chat_view *view)
 {
     if (!view->s.fence) {
-        if (view->s.line_empty) view->s.want = (style){0};   // no emphasis goes beyond a paragraph
+        if (view->s.line_empty) view->s.want = (style){0};   // emphasis ends with its paragraph
         view->s.heading = false;
     }
     put_byte(view, '\n');
@@ -252,7 +253,7 @@ static bool is_mark(const chat_view *view, char c)
     return c == '`' || c == '*' || c == '_' || (view->s.line_start && strchr("#->+", c));
 }
 
-// "12. " begins an item of a list.
+// Tracks numbers at the start of a line: "12. " begins a list item.
 static void note_number(chat_view *view, char c)
 {
     state *s = &view->s;
@@ -290,7 +291,7 @@ static void show_byte(chat_view *view, char c)
 
 // ---------------------------------------------------------------------------------------- parts
 
-// What was open ends, and a new paragraph begins.
+// Ends open styles, and begins a new paragraph.
 static void end_part(chat_view *view, const char *between)
 {
     if (view->fancy) end_marks(view, 0);
@@ -345,7 +346,7 @@ static void show_call(chat_view *view, const char *name, const char *arguments)
     json_decref(quoted);
 }
 
-// Without an edge nothing waits for the end of its word.
+// Shows text immediately if there is no width; otherwise the end of a word is awaited.
 static void show_now(chat_view *view)
 {
     if (view->wrap.columns == 0) cli_wrap_flush(&view->wrap);
@@ -354,10 +355,10 @@ static void show_now(chat_view *view)
 
 // ---------------------------------------------------------------------------------------- events
 
-// Without memory for it a resized terminal is not drawn again.
+// Notes an event. If memory is short, a resized terminal is not redrawn.
 static void note_event(chat_view *view, event_kind kind, const char *text, size_t n)
 {
-    if (view->wrap.columns == 0 || !view->fancy) return;   // never shown again
+    if (view->wrap.columns == 0 || !view->fancy) return;   // never redrawn
     char *log = realloc(view->log, view->n_log + n);
     event *events = realloc(view->events, (view->n_events + 1) * sizeof *events);
     if (log) view->log = log;
@@ -390,7 +391,7 @@ void chat_view_resize(chat_view *view, int columns, int rows)
     if (columns == 0 || view->wrap.columns == 0 || columns == view->wrap.columns) return;
     const size_t n_rows = cli_wrap_rows(&view->wrap, columns);
     if (!view->fancy || rows <= 0 || n_rows > (size_t)rows) {
-        view->wrap.columns = columns;   // what has left the screen stays as it is
+        view->wrap.columns = columns;   // lines that have scrolled off the screen stay unchanged
         return;
     }
     fputs("\033[0m\r", view->out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models by name: from what stands on a command line to a path, and what is shown while a model is fetched.
+// Models by name: from a command line to a path, and the display of a download.
 #include "frit/cli/by_name.h"
 
 #include "frit/os/screen.h"
@@ -36,7 +36,7 @@ int cli_read_hub(hub_settings *settings)
     return cli_report_hub(hub_settings_read(settings));
 }
 
-// Where no path can be meant, ORG/REPO and MODEL:TAG are what they are to other programs.
+// Reads a name. Where no path is possible, ORG/REPO and MODEL:TAG mean the same as in other programs.
 static int read_name(const cli_common *common, const hub_settings *settings, const char *text, hub_name *name)
 {
     hub_path guess;
@@ -82,7 +82,7 @@ uint64_t cli_free_memory(void)
     frit_estimate_info info;
     frit_estimate_device device;
     uint64_t most = 0;
-    // The engine knows what is free; any model will do to ask it.
+    // An engine reports free memory; any model can be used to make one.
     if (frit_model_open(&model, cli_bundled_model(), &(frit_model_options){0}) != FRIT_OK) return 0;
     if (frit_estimate_new(&estimate, model, &(frit_engine_options){.n_ctx = 64}) == FRIT_OK &&
         frit_estimate_get_info(estimate, &info) == FRIT_OK) {
@@ -115,7 +115,7 @@ static void say(void *ctx, const char *sentence)
     cli_note(t->common, "%s", sentence);
 }
 
-// Bytes a second over the last samples; 0: unknown.
+// The number of bytes a second over the last samples; 0: unknown.
 static double rate_of(const cli_transfer *t)
 {
     const size_t n = t->n_samples, newest = (n - 1) % CLI_COUNT(t->samples);
@@ -135,7 +135,7 @@ static void time_text(double seconds, char out[32])
         snprintf(out, 32, "%lu:%02lu", s / 60, s % 60);
 }
 
-// " 43% [#####.......] 1.2 GiB of 2.7 GiB, 54.3 MiB/s, 0:27 left"; narrow terminals have no bar.
+// Writes " 43% [#####.......] 1.2 GiB of 2.7 GiB, 54.3 MiB/s, 0:27 left"; narrow terminals have no bar.
 static void progress_text(const cli_transfer *t, uint64_t done, uint64_t total, bool checks, char out[256])
 {
     char have[32], all[32], speed[32], left[32], bar[24] = "";
@@ -183,7 +183,7 @@ static void show_progress(void *ctx, const char *name, uint64_t done, uint64_t t
     char text[256];
     const uint64_t now = cli_now_ns(), every = t->is_terminal ? 250000000u : 10000000000u;
     if (t->common->quiet) return;
-    if (t->last_ns == 0 && !t->is_terminal) t->last_ns = now;   // quick work shows nothing
+    if (t->last_ns == 0 && !t->is_terminal) t->last_ns = now;   // short work shows nothing
     if (now - t->last_ns < every) return;
     t->last_ns = now;
     if (!checks) {
@@ -242,7 +242,7 @@ int cli_refuse_name(const char *text, bool is_model, char **path)
         cli_fail("%s: there is no such file, and names of models begin with their source, as hf:ORG/REPO or "
                  "ollama:%s; 'frit list' shows what is here",
                  text, strchr(text, ' ') ? "MODEL:TAG" : text);
-    else   // a path, of which opening says what is wrong
+    else   // a path; opening it reports any error
         *path = strdup(text);
     return *path ? CLI_DONE : CLI_BAD_MODEL;
 }

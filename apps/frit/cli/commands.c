@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of commands, and the way from argv to one of them.
+// The table of commands, and the choice of a command from argv.
 #include "frit/cli/cli.h"
 
 #include "hub/hub.h"
@@ -79,7 +79,7 @@ static int run_command(const cli_command *command, int argc, char **argv)
     return code;
 }
 
-// What other programs call a command.
+// Names that other programs have for commands.
 static const struct {
     const char *word, *command;
 } others[] = {
@@ -109,8 +109,8 @@ int cli_unknown_command(const char *name)
     return cli_usage("no command '%s'; 'frit help' lists them", name);
 }
 
-// "frit MODEL" is a conversation on a terminal, else an answer; "frit MODEL PROMPT" and "frit -m MODEL -p PROMPT" are
-// answers. NULL: no model is named.
+// The command meant by a command line that begins with a model: "frit MODEL" is a chat on a terminal, otherwise an
+// answer; "frit MODEL PROMPT" and "frit -m MODEL -p PROMPT" are answers. NULL: no model is named.
 static const cli_command *meant(int argc, char **argv)
 {
     const bool is_option = argv[1][0] == '-';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit completions: what shells complete, written from the command and option rows.
+// frit completions: completion files for shells, made from the command and option rows.
 #include "frit/cli/cli.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static void each_command(void (*print)(const cli_command *command))
     for (size_t i = 0; (command = cli_command_get(i)); i++) print(command);
 }
 
-// Text inside single quotes of a shell; characters of `escaped` get a backslash.
+// Prints text inside single quotes of a shell; characters of `escaped` get a backslash.
 static void print_quoted(const char *text, const char *escaped)
 {
     for (; *text; text++) {
@@ -38,7 +38,7 @@ static void print_quoted(const char *text, const char *escaped)
     }
 }
 
-// "md|json" as words.
+// Prints "md|json" as words.
 static void print_choices(const char *choices)
 {
     for (; *choices; choices++) putchar(*choices == '|' ? ' ' : *choices);
@@ -134,7 +134,7 @@ static void print_zsh_options(const cli_command *command)
     printf(" ;;\n");
 }
 
-// The file works both ways: read from a folder of fpath, where it is the function's body, and sourced.
+// The file works in two ways: it may be in a folder of fpath, where it is the function's body, or be sourced.
 static void print_zsh(void)
 {
     printf("#compdef frit\n_frit() {\n    local -a commands\n    commands=(\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lines to sections, keys and values.
+// Parses lines into sections, keys and values.
 #include "frit/cli/config.h"
 
 #include "frit/cli/cli.h"
@@ -33,7 +33,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-// Without the blanks at both ends, with a zero after it.
+// Removes blanks at both ends and writes a zero after the text.
 static char *trim(char *begin, char *end)
 {
     while (begin < end && is_blank(*begin)) begin++;
@@ -56,7 +56,7 @@ static bool add(reader *r, const char *key, const char *value)
     return true;
 }
 
-// A '#' at the beginning or after a blank, outside of a value in quotes.
+// Finds a '#' at the beginning or after a blank, outside a value in quotes.
 static char *find_comment(char *begin, char *end)
 {
     for (char *at = begin; at < end; at++)
@@ -97,7 +97,7 @@ static bool read_value(reader *r, char *begin, char *end, const char **out)
     return true;
 }
 
-// [begin, end) without its newline; *end may be written.
+// Reads the line [begin, end) without its newline; *end may be written.
 static bool read_line(reader *r, char *begin, char *end)
 {
     if (end > begin && end[-1] == '\r') end--;

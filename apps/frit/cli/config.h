@@ -7,29 +7,30 @@
 //     [small]
 //     path = models/small.gguf
 //
-// A line is a section's name in brackets, or a key and a value; a value in double quotes is what stands between them.
-// What keys mean is for others to say.
+// A line is a section's name in brackets, or a key and a value. A value may be in double quotes. The callers define the
+// meaning of keys.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 typedef struct cli_config_entry {
     const char *section;   // NULL: before the first one
-    const char *key;       // NULL: the section begins
+    const char *key;       // NULL: start of a section
     const char *value;
     int line;
 } cli_config_entry;
 
 typedef struct cli_config {
-    char *text;   // what entries point into
+    char *text;   // storage of the entries
     cli_config_entry *items;
     size_t n;
 } cli_config;
 
-enum { CLI_CONFIG_BYTES = 1 << 20 };   // of a file at most
+enum { CLI_CONFIG_BYTES = 1 << 20 };   // maximum size of a file
 
-// Takes `text` over, malloc'd and with a zero after its n bytes. False with a sentence and its line (0: of none).
+// Parses `text`, malloc'd and with a zero after its n bytes, and takes ownership of it. Returns false with an error and
+// its line (0: no line).
 bool cli_config_parse(cli_config *out, char *text, size_t n, int *line, char sentence[256]);
-// An exit code, having said why.
+// Reads a file. Returns an exit code after printing any error.
 int cli_config_read(cli_config *out, const char *path);
 void cli_config_free(cli_config *config);

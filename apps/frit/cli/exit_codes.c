@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The exit codes of frit: what each means, and which status of the library leads to which.
+// The exit codes of frit: their descriptions, and the exit code of each status of the library.
 #include "frit/cli/cli.h"
 
 static const cli_exit_row rows[] = {
@@ -20,7 +20,7 @@ const cli_exit_row *cli_exit_rows(size_t *n_rows)
     return rows;
 }
 
-// What a status means, while a model is opened and afterwards.
+// The exit code of a status, while a model is opened and afterwards.
 static const struct {
     frit_status status;
     int opening, running;
@@ -47,7 +47,7 @@ static int code_of(frit_status status, bool opening)
 static int report(frit_status status, bool opening)
 {
     const int code = code_of(status, opening);
-    // An interrupt needs no explanation.
+    // An interrupt prints nothing.
     if (code != CLI_INTERRUPTED) cli_fail("%s", frit_error()[0] ? frit_error() : frit_status_text(status));
     return code;
 }

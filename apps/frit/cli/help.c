@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit help and its man page: both written from the command and option rows.
+// frit help and its man page, made from the command and option rows.
 #include "frit/cli/cli.h"
 
 #include "frit/os/screen.h"
@@ -42,9 +42,9 @@ static void print_exit_codes(void)
 
 // ---------------------------------------------------------------------------------------- text
 
-enum { LEFT = 28, WIDTH = 80 };   // columns of names and values, and of all
+enum { LEFT = 28, WIDTH = 80 };   // widths of the column of names and values, and of a line
 
-// Narrow enough to be read; what is piped has the width of old terminals.
+// A width that is easy to read; piped output has the width of old terminals.
 static int width_of_help(void)
 {
     enum { WIDEST = 100, USUAL = WIDTH };
@@ -52,7 +52,7 @@ static int width_of_help(void)
     return columns == 0 ? USUAL : columns < WIDEST ? columns : WIDEST;
 }
 
-// Lines of a paragraph become one, which is broken anew; lines that begin with a blank stay.
+// Joins the lines of a paragraph and breaks them again; lines that begin with a blank stay unchanged.
 static void add_paragraphs(cli_text *out, const char *text)
 {
     for (const char *line = text; *line;) {
@@ -66,7 +66,7 @@ static void add_paragraphs(cli_text *out, const char *text)
 
 // ---------------------------------------------------------------------------------------- options
 
-// The other names of an option, beside the one that is shown.
+// Adds the other names of an option.
 static void add_aliases(cli_text *out, const frit_option *row)
 {
     const char *before = "; also";
@@ -81,8 +81,8 @@ static void add_aliases(cli_text *out, const frit_option *row)
     }
 }
 
-// Bytes of an option's sentence up to the first ';' or a remark in parentheses at its end; where these do not fit
-// beside the option, up to the first clause.
+// The length of an option's short help: up to the first ';' or a final remark in parentheses; if it is still too long,
+// up to the first clause.
 static size_t short_help(const char *help)
 {
     size_t n = strlen(help), n_clause = 0;
@@ -107,7 +107,7 @@ static void add_option(cli_text *out, const frit_option *row, bool is_short)
                            : snprintf(left, sizeof left, "      --%s", row->name);
     const char *value = row->type == FRIT_OPTION_CHOICE ? row->choices : row->metavar;
     if (row->type != FRIT_OPTION_FLAG && value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", value);
-    // Short help has the first part of a sentence, and names and values that are too long for the column stand alone.
+    // In short help, names and values that are too long for the column are on a line of their own.
     if (n > LEFT - 2)
         cli_text_print(out, "%s\n%*s", left, LEFT, "");
     else
@@ -118,7 +118,7 @@ static void add_option(cli_text *out, const frit_option *row, bool is_short)
     cli_text_print(out, "\n");
 }
 
-// Whether the words of a list have this one.
+// True if the word occurs in a list of words.
 static bool has_word(const char *words, const char *word)
 {
     const size_t n = strlen(word);
@@ -127,7 +127,7 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
-// Adds the options of all groups, or the usual ones; how many there are in all.
+// Adds the options of all groups, or only the usual ones. Returns the number of all options.
 static size_t add_options(cli_text *out, const cli_command *command, bool is_short)
 {
     size_t n_all = 0;
@@ -146,7 +146,7 @@ static size_t add_options(cli_text *out, const cli_command *command, bool is_sho
 
 // ---------------------------------------------------------------------------------------- commands
 
-// Bytes of the first sentences of a text, up to its first paragraph's end.
+// The length of the first sentences of a text, up to the end of its first paragraph.
 static size_t first_sentences(const char *text)
 {
     enum { ENOUGH = 160 };
@@ -157,7 +157,7 @@ static size_t first_sentences(const char *text)
     return n;
 }
 
-// The first sentences, and examples: lines that are indented and have the command's name, with those that go on.
+// Adds the first sentences, and examples: indented lines with the command's name, and their continuation lines.
 static void add_short_details(cli_text *out, const char *details)
 {
     enum { MOST_EXAMPLES = 4 };
@@ -230,7 +230,8 @@ static void print_overview(void)
 
 // ---------------------------------------------------------------------------------------- the man page
 
-// Roff reads a hyphen as a dash, a backslash as an escape, and a line that begins with a dot or a quote as a request.
+// Escapes text for roff, which reads a hyphen as a dash, a backslash as an escape, and a line that begins with a dot or
+// a quote as a request.
 static void print_roff(const char *text)
 {
     for (bool line_start = true; *text; text++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What commands read: files, stdin, token ids.
+// Reads the input of commands: files, stdin, token ids.
 #include "frit/cli/cli.h"
 
 #include "common/text_file.h"
@@ -48,12 +48,12 @@ int cli_read_file(const char *path, cli_text *out)
     const bool is_stdin = strcmp(path, "-") == 0;
     const char *name = is_stdin ? "stdin" : path;
     if (is_stdin && isatty(STDIN_FILENO)) cli_hint("type the text; %s ends it", cli_end_key());
-    const bool before = cli_exit_on_signal(true);   // a terminal or a pipe may give nothing for ever
+    const bool before = cli_exit_on_signal(true);   // a terminal or a pipe may block forever
     FILE *file = is_stdin ? stdin : fopen(path, "rb");
     int code = file ? CLI_DONE : cli_fail("%s: %s", name, strerror(errno));
     cli_text_add(out, "", 0);
     char chunk[65536];
-    // A terminal's end of input is asked for once: the next call of fread() would wait for another one.
+    // The loop stops at a terminal's first end of input, because another fread() would wait for a second one.
     for (size_t n; file && !feof(file) && (n = fread(chunk, 1, sizeof chunk, file)) > 0;) cli_text_add(out, chunk, n);
     if (file && ferror(file)) code = cli_fail("%s: %s", name, strerror(errno));
     if (file && !is_stdin) fclose(file);
@@ -85,7 +85,7 @@ bool cli_is_id_separator(int c)
     return isspace(c) || c == ',' || c == '[' || c == ']';
 }
 
-// Says what stands where an id is expected; control characters are for no terminal.
+// Prints an error that shows the text in place of an id, without control characters.
 static int refuse_id(const char *where, const char *text, size_t n)
 {
     char shown[41] = "";
@@ -93,7 +93,7 @@ static int refuse_id(const char *where, const char *text, size_t n)
     return cli_usage("%s: '%s%s' is not a token id", where, shown, n < sizeof shown ? "" : "...");
 }
 
-// One id: decimal digits and nothing else.
+// Parses one id: only decimal digits.
 static int parse_id(const char *where, const char *text, size_t n, frit_token *id)
 {
     int64_t value = 0;

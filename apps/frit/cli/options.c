@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From command line and environment to the fields that option rows describe.
+// Parses command line and environment into the fields that option rows describe.
 #include "frit/cli/cli.h"
 
 #include <ctype.h>
@@ -42,7 +42,7 @@ static bool has_letters(const frit_option *row, const char *text, size_t n)
     return row->letters && strlen(row->letters) == n && !memcmp(row->letters, text, n);
 }
 
-// The row that goes by this text (n bytes), in any group of the command.
+// Finds the row with this name (n bytes), in any group of the command.
 static bool find(const cli_parse *parse, const char *text, size_t n, match_fn match, target *out)
 {
     for (size_t g = 0; g < parse->command->n_groups; g++) {
@@ -61,7 +61,7 @@ static bool find(const cli_parse *parse, const char *text, size_t n, match_fn ma
 typedef struct name_list {
     const char *names[256];
     size_t n;
-    char copies[2048];   // of aliases, each with its zero
+    char copies[2048];   // copies of aliases, each with a final zero
     size_t n_copied;
 } name_list;
 
@@ -84,7 +84,7 @@ static void add_names(name_list *list, const frit_option *row)
     }
 }
 
-// The option whose name is nearest, in `list`; NULL: none is near.
+// Returns the option with the most similar name, in `list`; NULL: none is similar.
 static const char *nearest_option(const cli_command *command, const char *text, name_list *list)
 {
     for (size_t g = 0; g < command->n_groups; g++) {
@@ -107,9 +107,9 @@ const frit_option *cli_find_option(const cli_command *command, const char *name,
     return NULL;
 }
 
-// Options of other programs that have no counterpart here, and what to do instead.
+// Options of other programs without a counterpart here, and replacements for them.
 static const struct {
-    const char *words, *instead;   // words: with their dashes, separated by blanks
+    const char *words, *instead;   // words: names with dashes, separated by blanks
 } others[] = {
     {"-i --interactive -if --interactive-first -cnv --conversation", "'frit chat' has conversations"},
     {"--format", "--json-schema '{}' makes answers JSON, or what a schema allows"},
@@ -173,7 +173,7 @@ static int append(cli_parse *parse, const target *to, const char *text)
     return CLI_DONE;
 }
 
-// "-1" as a seed asks for another one each time.
+// A seed of "-1" means a different seed each time.
 static uint64_t random_seed(void)
 {
     uint64_t seed = cli_now_ns() * 0x9e3779b97f4a7c15u;
@@ -185,10 +185,10 @@ static uint64_t random_seed(void)
     return seed;
 }
 
-// `origin` is where the text comes from, for the sentence: DEFAULT, a variable's name, or "" for the command line.
+// The origin of a text, for errors: DEFAULT, a variable's name, or "" for the command line.
 static const char DEFAULT[] = "default";
 
-// Whether the value is the name of a file, which help tells by its metavariable.
+// True if the value is a file name, according to the metavariable in help.
 static bool names_file(const frit_option *row)
 {
     static const char *const words[] = {"FILE", "DIR"};
@@ -246,7 +246,8 @@ static int set_defaults(cli_parse *parse)
     return CLI_DONE;
 }
 
-// What may follow a letter at once, as in -n128. Anything else is an option of several letters: -ngl is not -n gl.
+// True for text that may directly follow a letter, as in -n128. Other text makes an option of several letters: -ngl is
+// not -n gl.
 static bool begins_number(const char *text)
 {
     text += *text == '-' || *text == '+';
@@ -264,7 +265,8 @@ bool cli_takes_option(const cli_command *command, const char *text)
            (find(&parse, text + 1, 1, has_letter, &to) && (!text[2] || begins_number(text + 2)));
 }
 
-// Whether nothing follows an option, or another option where a number or one of some words is expected.
+// True if an option has no value: it is the last argument, or another option follows where a number or one of some
+// words is expected.
 static bool lacks_value(const cli_parse *parse, const target *to, int argc, char **argv, int i)
 {
     if (i + 1 >= argc) return true;
@@ -272,7 +274,7 @@ static bool lacks_value(const cli_parse *parse, const target *to, int argc, char
     return !is_text && cli_takes_option(parse->command, argv[i + 1]);
 }
 
-// --name, --name=value, --name value, --no-name.
+// Parses --name, --name=value, --name value or --no-name.
 static int long_option(cli_parse *parse, int argc, char **argv, int *i)
 {
     const char *text = argv[*i] + 2, *equals = strchr(text, '=');
@@ -290,7 +292,7 @@ static int long_option(cli_parse *parse, int argc, char **argv, int *i)
     return set(parse, &to, argv[++*i], "");
 }
 
-// -x, -x value, -x5, -xyz value.
+// Parses -x, -x value, -x5 or -xyz value.
 static int short_option(cli_parse *parse, int argc, char **argv, int *i)
 {
     const char *text = argv[*i], *rest = "";
@@ -317,7 +319,7 @@ static int positional(cli_parse *parse, char *text)
     return CLI_DONE;
 }
 
-// "-hf ORG/REPO:Q4_K_M" is the model "hf:ORG/REPO:Q4_K_M".
+// Makes "-hf ORG/REPO:Q4_K_M" the model "hf:ORG/REPO:Q4_K_M".
 static int name_repository(cli_parse *parse)
 {
     cli_common *common = (cli_common *)parse->args;

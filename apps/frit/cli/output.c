@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What commands write: stdout, and files of results. Commands print with stdio and need not look at each call; an
-// output that cannot be written asks them to stop, as a signal does, and decides about the exit code at the end.
+// Writes the output of commands: stdout, and files of results. Commands print with stdio and need not check each call.
+// If the output cannot be written, they are asked to stop, as by a signal, and the exit code at the end reports the
+// failure.
 #include "frit/cli/cli.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ bool cli_flush(void)
     if (is_closed) return output_error == 0;
     const bool flushed = fflush(stdout) == 0;
     if (flushed && !ferror(stdout)) return true;
-    // Where stdio wrote on its own its errno is gone; one more byte to the broken output fails in the same way.
+    // If stdio wrote by itself, errno is lost. Writing one more byte to the broken output fails in the same way.
     if (output_error == 0 && (!flushed || write(STDOUT_FILENO, "\n", 1) < 0)) output_error = errno;
     if (output_error == 0) output_error = EIO;
     cli_interrupted = 1;
@@ -59,12 +60,13 @@ int cli_print_json(json_t *value, size_t flags)
     }
     putchar('\n');
     json_decref(value);
-    return printed || ferror(stdout) ? CLI_DONE : cli_no_memory();   // a failed write ends the command later
+    return printed || ferror(stdout) ? CLI_DONE : cli_no_memory();   // a failed write is reported at the end of the
+                                                                     // command
 }
 
 // ---------------------------------------------------------------------------------------- files
 
-// A name beside the target: only a file that is whole gets the target's.
+// A temporary name beside the target, which is replaced only by a complete file.
 static char *partial_name(const char *target)
 {
     const size_t n = strlen(target) + 32;
@@ -83,7 +85,7 @@ int cli_file_open(cli_file *out, const char *path)
     }
     const cli_path kind = cli_path_kind(path);
     if (kind == CLI_PATH_FOLDER) return cli_fail("%s: is a folder, a file is expected", path);
-    if (kind != CLI_PATH_SPECIAL) {   // a device or a pipe is written to, never replaced
+    if (kind != CLI_PATH_SPECIAL) {   // a device or a pipe is never replaced
         out->target = cli_real_path(path);
         if (!out->target) out->target = strdup(path);
         out->partial = out->target ? partial_name(out->target) : NULL;
@@ -109,7 +111,7 @@ int cli_file_close(cli_file *out, int code)
 {
     if (out->file == stdout) {
         *out = (cli_file){0};
-        return cli_flush() || code != CLI_DONE ? code : CLI_INTERRUPTED;   // cli_end_output says why
+        return cli_flush() || code != CLI_DONE ? code : CLI_INTERRUPTED;   // cli_end_output prints the error
     }
     const bool was_open = out->file != NULL;
     if (was_open && ferror(out->file) && out->error == 0) out->error = EIO;
@@ -125,13 +127,13 @@ int cli_file_close(cli_file *out, int code)
     return code;
 }
 
-// What the library writes at the end goes to a temporary file beside the target, so such a file is tried.
+// The library writes a temporary file beside the target and renames it, so creating such a file is tried.
 int cli_check_writable(const char *path)
 {
     cli_file trial;
     if (strcmp(path, "-") == 0) return cli_usage("'-' is the output, the name of a file is expected");
     if (cli_path_kind(path) == CLI_PATH_SPECIAL) return cli_fail("%s: is a device or a pipe, a file is expected", path);
     const int code = cli_file_open(&trial, path);
-    if (code == CLI_DONE) cli_file_close(&trial, CLI_FAILED);   // and it is removed again
+    if (code == CLI_DONE) cli_file_close(&trial, CLI_FAILED);   // removes the file
     return code;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a command writes must not take the place of what it reads: files are compared, not their names.
+// Refuses to overwrite an input of the command. Files are compared, not their names.
 #include "frit/cli/cli.h"
 #include "hub/disk.h"
 
@@ -11,7 +11,7 @@ static int refuse(const char *path)
     return cli_usage("%s: is read too, expected another name for the file to write", path);
 }
 
-// An adapter's name may end in ":SCALE".
+// An adapter's path may end in ":SCALE".
 static bool is_input(const char *path, const char *input)
 {
     const char *colon = strrchr(input, ':');

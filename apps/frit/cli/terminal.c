@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a person sees besides the answer: failures, notes, a progress bar.
+// Messages to people: failures, notes, a progress bar.
 #include "frit/cli/cli.h"
 
 #include "frit/os/screen.h"
@@ -35,7 +35,7 @@ void cli_print(const char *format, ...)
     free(text.data);
 }
 
-static bool bar_is_shown;   // on the line of the cursor
+static bool bar_is_shown;   // the cursor is on the bar's line
 
 static void clear_bar(void)
 {
@@ -153,7 +153,7 @@ void cli_progress_start(cli_progress *progress, const cli_common *common, const 
     *progress = (cli_progress){.what = what, .on = !common->quiet && isatty(STDERR_FILENO), .start_ns = cli_now_ns()};
 }
 
-// " 2:05 left", once there is something to go by.
+// Writes " 2:05 left", if the time can be estimated.
 static void time_left(const cli_progress *progress, uint64_t now, double done, char out[32])
 {
     const double seconds = (double)(now - progress->start_ns) * 1e-9, left = seconds * (1 - done) / done;
@@ -161,7 +161,7 @@ static void time_left(const cli_progress *progress, uint64_t now, double done, c
     if (seconds > 5 && done > 0.02 && left < 360000) snprintf(out, 32, " %d:%02d left", (int)left / 60, (int)left % 60);
 }
 
-// Quick work shows nothing: the bar appears after 0.3 s and moves ten times a second.
+// Short work shows nothing: the bar appears after 0.3 s and moves ten times a second.
 bool cli_progress_step(void *ctx, double done)
 {
     cli_progress *progress = ctx;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Breaking lines between words. The column is counted, not asked for: terminals agree on widths up to emoji of several
-// code points, for which the sum of their parts is assumed, so a line may end a little early.
+// Breaks lines between words. Columns are counted. Terminals agree on widths, except of emoji of several code points;
+// their width is the sum of their parts here, so a line may end a little early.
 #include "frit/cli/wrap.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ void cli_wrap_free(cli_wrap *wrap)
 
 // ---------------------------------------------------------------------------------------- lines
 
-// Without memory for it the list is short, and a resized terminal is not redrawn exactly.
+// Notes the width of a line. If memory is short, a resized terminal is not redrawn exactly.
 static void note_line(cli_wrap *wrap)
 {
     if (wrap->n_lines == wrap->capacity) {
@@ -57,7 +57,7 @@ size_t cli_wrap_rows(const cli_wrap *wrap, int columns)
 
 void cli_wrap_hang(cli_wrap *wrap, const char *prefix, int columns)
 {
-    // On a narrow terminal there would be no room left beside it.
+    // On a narrow terminal the prefix would leave no room for text.
     const bool fits = 2 * columns <= wrap->columns && strlen(prefix) < sizeof wrap->prefix;
     snprintf(wrap->prefix, sizeof wrap->prefix, "%s", fits ? prefix : "");
     wrap->prefix_columns = fits ? columns : 0;
@@ -104,7 +104,7 @@ void cli_wrap_drop(cli_wrap *wrap)
 
 static void hold(cli_wrap *wrap, const char *bytes, size_t n, int columns)
 {
-    // A word that fills a line alone, or the buffer, is broken here.
+    // Breaks a word that fills a line, or the buffer.
     const int room = wrap->columns - wrap->prefix_columns;
     if (wrap->columns > 0 && !wrap->raw && columns > 0 && wrap->word_columns + columns > room) {
         put_word(wrap);
@@ -121,7 +121,7 @@ void cli_wrap_escape(cli_wrap *wrap, const char *sequence)
     hold(wrap, sequence, strlen(sequence), 0);
 }
 
-// Punctuation that ends a phrase must not begin a line.
+// True for punctuation that ends a phrase, which must not begin a line.
 static bool ends_phrase(utf8proc_int32_t c)
 {
     const utf8proc_category_t category = utf8proc_category(c);
@@ -137,7 +137,7 @@ static bool begins_phrase(utf8proc_int32_t c)
 
 static void put_newline(cli_wrap *wrap)
 {
-    if (wrap->columns > 0 && !wrap->raw && wrap->word_columns == 0) wrap->n_blanks = 0;   // invisible there
+    if (wrap->columns > 0 && !wrap->raw && wrap->word_columns == 0) wrap->n_blanks = 0;   // blanks at the end
     cli_wrap_flush(wrap);
     putc('\n', wrap->out);
     note_line(wrap);
@@ -154,7 +154,7 @@ static void put_blank(cli_wrap *wrap, int n)
     if (wrap->columns > 0 && !wrap->raw && wrap->n_blanks > room) wrap->n_blanks = room > 0 ? room : 0;
 }
 
-// Control characters steer terminals; some of Unicode's make text be shown in another order than it has.
+// True for control characters, and for Unicode characters that change the direction of text.
 static bool steers(utf8proc_int32_t c)
 {
     return c < 32 || (c >= 127 && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
@@ -204,7 +204,7 @@ void cli_wrap_text(cli_wrap *wrap, const char *text, size_t n)
 
 // ---------------------------------------------------------------------------------------- whole texts
 
-// Where lines that go on begin: below the last column of a list, or two further than the line.
+// The indent of continued lines: the last column of a list, or two more than the line's.
 static int indent_of(const char *line, size_t n, int columns)
 {
     size_t lead = 0, last = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// frit kl: what smaller files of a model lose, measured side by side: each is run beside the first one on the same
-// windows of a text, and nothing is kept on disk.
+// frit kl: the loss of smaller files of a model, measured side by side. Each file runs together with the first one on
+// the same windows of a text, and nothing is stored on disk.
 #include "frit/eval/divergence.h"
 #include "frit/eval/plot.h"
 #include "frit/eval/text_windows.h"
@@ -28,10 +28,10 @@ typedef struct runner {
     frit_engine *engine;
     frit_session *session;
     frit_model_info info;
-    uint64_t n_bytes;   // of its files; with --type of the tensors, for there is no file in that type
+    uint64_t n_bytes;   // of its files; with --type, of its tensors, because there is no file of this type
 } runner;
 
-// Less than that is rounding: the same model has it too.
+// A smaller divergence is rounding: two runs of one model have it too.
 static const double LEAST_DRAWN = 1e-6;
 
 typedef struct comparison {
@@ -41,8 +41,8 @@ typedef struct comparison {
     float *rows;   // log-probabilities of the base: [n_ctx - 1 - n_ctx / 2][n_vocab]
     const frit_token *window;
     divergence divergence;
-    size_t n_models, width;   // of the longest name
-    json_t *list;             // of --json
+    size_t n_models, width;   // width: length of the longest name
+    json_t *list;             // output of --json
     plot_point points[CLI_MAX_POSITIONAL];
     size_t n_points;
 } comparison;
@@ -113,7 +113,7 @@ static const char *name_of(const char *path)
     return at && at[1] ? at + 1 : path;
 }
 
-// Bits per weight: the bytes of tensors only, not of the whole file.
+// Bits per weight, from the bytes of tensors alone.
 static double bits_of(const frit_model_info *info)
 {
     return info->n_params > 0 ? 8 * (double)info->n_bytes / (double)info->n_params : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Figures of two models' predictions of a text.
+// Statistics of two models' predictions of a text.
 #include "frit/eval/divergence.h"
 
 #include <jansson.h>
@@ -39,7 +39,7 @@ static bool reserve(divergence *d)
     return !d->failed;
 }
 
-// The sum of p log(p / q), with p the base's.
+// Adds the sum of p log(p / q), where p is the base's.
 void divergence_add(divergence *d, const float *base_log_probs, const float *logits, size_t n_vocab, frit_token next)
 {
     if (!reserve(d)) return;
@@ -109,7 +109,7 @@ static int smaller_first(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// The value that a share of all stay below, between two positions where it falls between them.
+// The quantile `share` of sorted values, interpolated between two positions.
 static double below(const double *sorted, size_t n, double share)
 {
     const double at = share * (double)(n - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading and writing files of log-probabilities.
+// Reads and writes files of log-probabilities.
 #include "frit/eval/kl.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static int reserve_row(kl_file *kl)
     return kl->row ? CLI_DONE : cli_no_memory();
 }
 
-// Room grows with what the file has, not with what its head says.
+// Memory grows with the data in the file, not with the count in its header.
 static int read_tokens(kl_file *kl, size_t n_tokens)
 {
     enum { AT_ONCE = 1 << 16 };

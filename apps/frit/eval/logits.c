@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit logits: raw results for given token ids, for comparison with other engines.
+// frit logits: raw outputs for given token ids, for comparison with other engines.
 #include "frit/cli/cli.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ typedef struct id_list {
     size_t n;
 } id_list;
 
-// The rows that are wanted: of the only list, or of the decoder's, once the other has been encoded.
+// Queues the requested rows: of the only list, or of the decoder's list after the other list has been encoded.
 static frit_status push(frit_session *session, const id_list *ids, const id_list *decoder,
                         const frit_push_options *push)
 {

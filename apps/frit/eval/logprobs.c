@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit run --logprobs and --prompt-logprobs: how likely tokens were, as lines for people and as JSON.
+// frit run --logprobs and --prompt-logprobs: log-probabilities of tokens, as lines for people and as JSON.
 #include "frit/cli/cli.h"
 
 #include "common/token_json.h"
@@ -101,7 +101,7 @@ json_t *cli_logprobs_json(const cli_logprobs *logprobs, const frit_model *model)
     return list;
 }
 
-// "-0.0213 \" once\""
+// Prints "-0.0213 \" once\"".
 static void print_one(const frit_model *model, frit_logprob found, int width)
 {
     json_t *text = app_token_json(model, found.token, NULL);

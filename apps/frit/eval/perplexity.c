@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// frit perplexity: how well a model predicts a text.
+// frit perplexity: the perplexity of a model on a text.
 //
-// The text is tokenized once with a BOS and cut into windows of n_ctx tokens, the first of which is replaced by BOS.
-// Within each window the second half counts: positions n_ctx/2 ... n_ctx-2 each predict the next token.
+// The text is tokenized once with a BOS and cut into windows of n_ctx tokens, whose first token is replaced by BOS. In
+// each window only the second half counts: positions n_ctx/2 ... n_ctx-2 each predict the next token.
 //
-// With --kl-divergence-base FILE the predictions are written to FILE; with --kl-divergence too they are compared with
-// those that another model, mostly the same one in its full precision, left there: the text is then the file's.
+// With --kl-divergence-base FILE the predictions are written to FILE. With --kl-divergence as well, FILE is read
+// instead: its predictions, usually of the same model in full precision, are compared on the text in FILE.
 #include "frit/eval/kl.h"
 #include "frit/eval/text_windows.h"
 
@@ -35,7 +35,7 @@ typedef struct score {
     kl_file *write, *read;   // NULL: neither
     float *base;             // log-probabilities of the position, from the file
     divergence divergence;
-    bool cut_off;   // the file has fewer positions than it says
+    bool cut_off;   // the file has fewer positions than its header says
 } score;
 
 static const frit_option *perplexity_rows(size_t *n_rows)
@@ -109,7 +109,7 @@ static int print_json(score *s, size_t n_windows)
     return cli_print_json(object, JSON_INDENT(2));
 }
 
-// The figures of llama-perplexity, with its number of digits.
+// Prints the figures of llama-perplexity, with the same number of digits.
 static void print_divergence(const divergence_figures *f)
 {
     printf("base perplexity %.4f +- %.4f; ratio %.6f +- %.6f, of logarithms %.6f +- %.6f; correlation %.2f %%\n",
@@ -169,7 +169,7 @@ static size_t limit_windows(const perplexity_args *args, size_t n)
     return limit > 0 && n > limit ? limit : n;
 }
 
-// The text is that of the file of predictions.
+// Compares predictions on the text of the file.
 static int compare_with(const perplexity_args *args, frit_model *model, frit_engine *engine, kl_file *base)
 {
     frit_model_info info;
@@ -204,7 +204,7 @@ static int score_text(const perplexity_args *args, frit_model *model, frit_engin
     }
     if (code == CLI_DONE) code = score_windows(args, model, engine, &windows, &s);
     cli_windows_free(&windows);
-    return kl_close(&out, code);   // half a file is of no use
+    return kl_close(&out, code);   // an incomplete file is removed
 }
 
 static int check_args(const perplexity_args *args)
@@ -218,7 +218,7 @@ static int check_args(const perplexity_args *args)
     return CLI_DONE;
 }
 
-// The file of predictions, where it is written.
+// Checks that the file of predictions can be written, if one is requested.
 static int check_base(const perplexity_args *args, const char *model)
 {
     const perplexity_options *o = &args->perplexity;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Drawings of KL divergence against size. Sizes are along a line, divergences by powers of ten.
+// Draws KL divergence against size, with a linear axis for sizes and a logarithmic one for divergences.
 #include "frit/eval/plot.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ typedef struct axes {
     double least_bytes, most_bytes, least_log, most_log;   // logarithms of kl, to base 10
 } axes;
 
-typedef struct box {   // of a label: its left end, the line that it stands on
+typedef struct box {   // box of a label: its left end, its baseline
     double x, y, width;
 } box;
 
@@ -44,13 +44,13 @@ static double y_of(const axes *a, double kl)
     return HEIGHT - BOTTOM - (log10(kl) - a->least_log) / (a->most_log - a->least_log) * (HEIGHT - TOP - BOTTOM);
 }
 
-// The bar of a point ends above 0, which a logarithm needs.
+// The bar of a point ends above 0, because the axis is logarithmic.
 static double low_end(const plot_point *point)
 {
     return fmax(point->kl - point->error, point->kl / 10);
 }
 
-// 1, 2 or 5 times a power of two or ten of the unit, so that about five of them lie between both ends.
+// Returns 1, 2 or 5 times a power of two or ten of the unit, so that the range has about five steps.
 static double round_step(double range, double unit)
 {
     static const double steps[] = {1, 2, 5};
@@ -60,7 +60,7 @@ static double round_step(double range, double unit)
     return (i < CLI_COUNT(steps) ? steps[i] * power : 10 * power) * unit;
 }
 
-// The largest unit of which there is at least a tenth of one.
+// Returns the largest unit of which `bytes` is at least a tenth.
 static double unit_of(double bytes, const char **name)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -71,7 +71,7 @@ static double unit_of(double bytes, const char **name)
     return unit;
 }
 
-// The nearest of 1, 2 and 5 times a power of ten that is below a number, or above it.
+// Returns the nearest of 1, 2 and 5 times a power of ten below a number, or above it.
 static double round_power(double value, bool up)
 {
     static const double steps[] = {1, 2, 5, 10};
@@ -99,7 +99,7 @@ static axes find_axes(const plot_point *points, size_t n)
     const double margin = 0.05 * (a.most_bytes - a.least_bytes) + 0.01 * a.most_bytes;
     a.least_bytes = fmax(0, a.least_bytes - margin);
     a.most_bytes += margin;
-    // Down and up to 1, 2 or 5 times a power of ten.
+    // Extends the range to 1, 2 or 5 times a power of ten.
     a.least_log = log10(round_power(pow(10, a.least_log), false));
     a.most_log = log10(round_power(pow(10, a.most_log), true));
     return a;
@@ -130,7 +130,7 @@ static void draw_sizes(drawing *d)
     }
 }
 
-// Lines at 1, 2 and 5 times each power of ten; where there are many powers, at these alone.
+// Draws lines at 1, 2 and 5 times each power of ten; if there are many powers, only at the powers.
 static void draw_divergences(drawing *d)
 {
     static const double steps[] = {1, 2, 5};
@@ -163,7 +163,7 @@ static void draw_axes(drawing *d, const char *title)
          (HEIGHT + TOP - BOTTOM) / 2);
 }
 
-// The label stands beside its point, on the side that has room, and below the labels that are there already.
+// Draws a point. Its label is on the side that has room, below labels that exist already.
 static void draw_point(drawing *d, const plot_point *point, box *labels, size_t *n_labels)
 {
     enum { LINE = FONT + 2, GAP = 9 };
@@ -181,7 +181,7 @@ static void draw_point(drawing *d, const plot_point *point, box *labels, size_t 
         const bool is_beside = label.x + label.width < other->x || other->x + other->width < label.x;
         if (is_beside || fabs(label.y - other->y) >= LINE) continue;
         label.y = other->y + LINE;
-        i = (size_t)-1;   // from the first one again
+        i = (size_t)-1;   // starts again at the first label
     }
     label.y = fmin(label.y, HEIGHT - BOTTOM - 4);
     labels[(*n_labels)++] = label;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Texts in windows.
+// Cuts texts into windows.
 #include "frit/eval/text_windows.h"
 
 #include <stdlib.h>
 
-// BOS is what an empty text becomes where the file asks for special tokens.
+// Finds BOS: an empty text with special tokens becomes BOS if the model has one.
 static bool find_bos(const frit_model *model, frit_token *bos)
 {
     size_t n = 0;
@@ -22,7 +22,7 @@ int cli_windows_cut(cli_windows *windows, const char *command, const frit_model 
                     size_t n_ctx, size_t limit)
 {
     size_t n_tokens = 0;
-    cli_exit_on_signal(true);   // a long text takes its time
+    cli_exit_on_signal(true);   // a long text takes long
     frit_token *tokens = cli_tokens(model, text->data, text->n, FRIT_TEXT_SPECIAL, &n_tokens);
     cli_exit_on_signal(false);
     if (!tokens) return CLI_FAILED;

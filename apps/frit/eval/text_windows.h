@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // frit/eval/text_windows.h: a text in windows of n_ctx tokens, each run in an empty session. A window begins with BOS
-// if the model has one: it takes the place of the first token, as in llama.cpp's tools.
+// if the model has one: BOS replaces the first token, as in llama.cpp's tools.
 #pragma once
 #include "frit/cli/cli.h"
 
 typedef struct cli_windows {
-    frit_token *tokens;   // [n][n_ctx], malloc'd; more may follow
+    frit_token *tokens;   // [n][n_ctx], malloc'd; more tokens may follow
     size_t n, n_ctx;
 } cli_windows;
 
-// Cuts a text. At most `limit` windows, 0: all. Exit codes; says what failed, with the name of the command.
+// Cuts a text into at most `limit` windows, 0: all. Returns an exit code after printing any error, with the command's
+// name.
 int cli_windows_cut(cli_windows *windows, const char *command, const frit_model *model, const cli_text *text,
                     size_t n_ctx, size_t limit);
 void cli_windows_begin_with_bos(cli_windows *windows, const frit_model *model);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What a process starts with, on POSIX systems: descriptors 0 to 2, and what signals do. A signal asks for an end
-// between two steps; where nothing would be left half done it ends the process at once.
+// The initial state of a process on POSIX systems: descriptors 0 to 2, and signal handlers. A signal asks for a stop
+// between two steps; where no work would be left half done, it ends the process immediately.
 //
-// A thread that waits for a file runs no handler before the disk answers. While the main thread waits, another one
-// hears signals.
+// A thread that waits for a file runs no signal handler before the disk answers. While the main thread waits, another
+// thread handles signals.
 #include "frit/cli/cli.h"
 
 #include "frit/os/screen.h"
@@ -26,25 +26,25 @@ static _Atomic bool exits_on_signal;
 
 static struct {
     pthread_t main, thread;
-    int pipe[2];   // the thread ends when something comes
+    int pipe[2];   // the thread ends when it can read from the pipe
     sigset_t before;
     bool hears, exits_before;
 } listener;
 
 static void leave(int code)
 {
-    cli_release_keys();   // a shell wants to see what is typed
+    cli_release_keys();   // restores the terminal for the shell
     _exit(code);
 }
 
 static void on_signal(int number)
 {
     cli_signal = number;
-    // The first asks for a stop between two steps; a second and a third one end the program at once.
+    // The first signal asks for a stop between two steps. The third one ends the process.
     if (exits_on_signal || ++cli_interrupted >= 3) leave(CLI_SIGNALLED + number);
 }
 
-// A page of a mapped file is gone, or its disk failed (EIO). Nothing can go on without it.
+// A page of a mapped file is gone, or its disk failed (EIO). The process cannot continue without it.
 static void on_bus_error(int number)
 {
     (void)number;
@@ -52,12 +52,12 @@ static void on_bus_error(int number)
         "frit: a file of the model cannot be read any more: it was truncated or replaced while "
         "it was in use, or its disk failed\n";
     (void)!write(STDERR_FILENO, sentence, sizeof sentence - 1);
-    leave(CLI_FAILED);   // a service is started again; a file that is cut is refused then
+    leave(CLI_FAILED);   // a service restarts; it then refuses a truncated file
 }
 
-// A missing descriptor would become that of the next file that is opened: the model would be read as if it were typed,
-// or written over by messages. Reading from the null device ends at once; writing to a descriptor that is open for
-// reading fails, so that an answer without a reader is a failure.
+// Opens missing descriptors. Otherwise the next opened file would get the number: the model would be read as stdin, or
+// overwritten by messages. Reading from the null device ends at once. Writing to a descriptor that is open for reading
+// fails, so that an answer that cannot be written is a failure.
 static void open_missing(void)
 {
     static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
@@ -70,7 +70,7 @@ static void open_missing(void)
 static void catch (int number)
 {
     struct sigaction before, action = {.sa_handler = on_signal};
-    // A parent that ignores a signal (nohup, a shell's background) means its children too.
+    // If the parent ignores a signal (nohup, a shell's background), this process ignores it too.
     if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return;
     sigaction(number, &action, NULL);
 }
@@ -85,7 +85,7 @@ void cli_begin_process(void)
     catch (SIGHUP);
     sigaction(SIGBUS, &bus, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);   // a file beyond the limit of the shell fails to be written, as on a full disk
+    signal(SIGXFSZ, SIG_IGN);   // writing beyond the shell's file size limit then fails, as on a full disk
 }
 
 bool cli_exit_on_signal(bool yes)
@@ -109,13 +109,14 @@ static bool start_listener(void)
 {
     pthread_attr_t small;
     if (pthread_attr_init(&small) != 0) return false;
-    pthread_attr_setstacksize(&small, LISTENER_STACK);   // it counts where address space is limited
+    pthread_attr_setstacksize(&small, LISTENER_STACK);   // the default size matters where address space is limited
     const bool good = pthread_create(&listener.thread, &small, hear, NULL) == 0;
     pthread_attr_destroy(&small);
     return good;
 }
 
-// The thread comes first, for it would inherit what is blocked. Without one, signals are answered after the wait.
+// The thread is started before signals are blocked, because it would inherit the blocked signals. Without the thread,
+// signals are handled after the wait.
 void cli_begin_wait(void)
 {
     sigset_t signals;
@@ -179,7 +180,7 @@ int cli_process_id(void)
     return (int)getpid();
 }
 
-// Linux tells in /proc; elsewhere the dynamic linker knows the path by which it loaded the program.
+// On Linux /proc has the path; elsewhere the dynamic linker knows the path by which it loaded the program.
 char *cli_program_folder(void)
 {
     char *path = realpath("/proc/self/exe", NULL);

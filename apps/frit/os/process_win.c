@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a process starts with, on Windows: an interrupt asks for a stop between two steps. Windows locks mapped files,
-// so they cannot shrink, and its C library opens descriptors 0 to 2.
+// The initial state of a process on Windows. An interrupt asks for a stop between two steps. Windows locks mapped
+// files, so they cannot shrink, and its C library opens descriptors 0 to 2.
 #include "frit/cli/cli.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ _Atomic int cli_interrupted;
 _Atomic int cli_signal;
 static _Atomic bool exits_on_signal, exited_on_signal;
 
-// Windows falls back to the default after each signal.
+// Windows restores the default handler after each signal.
 static void on_signal(int number)
 {
     cli_signal = number;
@@ -25,8 +25,8 @@ static void on_signal(int number)
     signal(number, on_signal);
 }
 
-// Texts are UTF-8 and files are bytes: nothing turns "\n" into two characters, and ^Z ends no file. What is typed keeps
-// its line ends as the C library reads them.
+// Makes streams binary: texts are UTF-8, "\n" stays one byte, and ^Z does not end a file. Typed input keeps the C
+// library's line ends.
 static void use_bytes(void)
 {
     for (int fd = 0; fd < 3; fd++)
@@ -50,7 +50,7 @@ bool cli_exit_on_signal(bool yes)
     return before;
 }
 
-// Handlers have a thread of their own here.
+// Windows runs handlers in a thread of their own.
 void cli_begin_wait(void)
 {
     exited_on_signal = cli_exit_on_signal(true);
@@ -75,7 +75,7 @@ bool cli_is_piped(void)
 bool cli_input_is_late(int seconds)
 {
     (void)seconds;
-    return false;   // pipes cannot be waited for here
+    return false;   // Windows cannot wait for pipes
 }
 
 char *cli_real_path(const char *path)

@@ -43,7 +43,7 @@ static void on_resize(int number)
 
 void cli_watch_size(void)
 {
-    const struct sigaction action = {.sa_handler = on_resize, .sa_flags = SA_RESTART};   // no write may fail of it
+    const struct sigaction action = {.sa_handler = on_resize, .sa_flags = SA_RESTART};   // writes are not interrupted
     sigaction(SIGWINCH, &action, NULL);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The terminal, on Windows: its size. Keys are echoed when they are read, so none need be held.
+// The terminal on Windows: its size. Windows echoes keys when they are read, so they need not be hidden.
 #include "frit/os/screen.h"
 
 #include <io.h>
