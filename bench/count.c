@@ -3,7 +3,8 @@
 //
 //     bench_count ISA TYPE TOKENS
 //
-// Prints where the part to count begins and ends. Weights are zeros: what runs does not depend on them.
+// Prints the addresses at which counting begins and ends. Weights are zeros, because the executed instructions do not
+// depend on them.
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/pack/pack.h"
 #include "quant/dtype.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 256, MAX_TOKENS = 512, AFTER = 1 << 16 };   // what is requested past the end is there
+enum { COLUMNS = 256, MAX_TOKENS = 512, AFTER = 1 << 16 };   // AFTER: bytes after the weights for prefetches
 
 __attribute__((noinline)) static void begin(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gpu.h: shared by the measurements of frit's GPU kernels. A failure ends the program with its error.
+// gpu.h: declarations that the measurements of frit's GPU kernels share. A failure ends the program with its error.
 #pragma once
 #include "backend/cuda/weights/load.h"
 #include "backend/cuda/ops/product.h"
@@ -26,7 +26,7 @@ void download(bench *b, void *to, uint64_t from, size_t n_bytes);
 // Fills memory with random numbers on the GPU.
 void fill_floats(bench *b, uint64_t at, uint64_t n_bytes, float scale, unsigned seed);
 void fill_16_bits(bench *b, uint64_t at, uint64_t n_bytes, float scale, bool is_f16, unsigned seed);
-// Random tiles of the type, whose numbers have about this standard deviation.
+// Makes random tiles of the type; their numbers have about this standard deviation.
 void fill_tiles(bench *b, frit_dtype dtype, uint64_t at, uint64_t n_bytes, float deviation, unsigned seed);
 
 // Captures what `record` launches as a graph. Returns the median time of launching the graph, in microseconds.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small models on the GPU, compared with a reference in plain C that has the weights as src/quant decodes them.
+// Compares small models on the GPU with a reference in plain C, whose weights are decoded by src/quant.
 #include "base/rng.h"
 #include "gpu_prompt.h"
 
@@ -17,7 +17,7 @@ typedef struct reference {
         *up[MODEL_MAX_LAYERS], *down[MODEL_MAX_LAYERS], *norm1[MODEL_MAX_LAYERS], *norm2[MODEL_MAX_LAYERS];
     float *table, *head, *norm_out;
     float *keys, *values;   // [layer][row][position][kv head * head size]
-    int begin[MAX_SEQS];    // tokens that each row had before its first step
+    int begin[MAX_SEQS];    // tokens of each row before its first step
 } reference;
 
 static float *floats(size_t n)
@@ -237,7 +237,7 @@ static void compare_step(bench *b, reference *r, const int *tokens, int step, ou
     free(expected);
 }
 
-// Prompts differ in length, so that they end anywhere in a tile of rows.
+// Prompts differ in length, so that they end at different rows of a tile.
 static void run_prompt(bench *b, model *m, reference *r, const frit_cublaslt *blas, const int *tokens, outcome *result)
 {
     prompt p;

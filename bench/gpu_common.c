@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory, random weights, timing of graphs, and the probe that all figures are compared with.
+// Memory, random weights, timing of graphs, and the read speed to which figures are compared.
 #include "backend/cuda/runtime/sources.h"
 #include "gpu.h"
 #include "probe_args.h"

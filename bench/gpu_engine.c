@@ -76,7 +76,7 @@ static void time_driver(frit_cuda_device *d)
     launch_s = copy_s = event_s = 0;
 }
 
-// Milliseconds, by the GPU's clock, that steps ran; and from the begin of the first step to the end of the last.
+// Reads the GPU's clock: milliseconds in which steps ran, and from the begin of the first step to the end of the last.
 static void read_clock(double *busy_ms, double *span_ms)
 {
     float ms = 0;
@@ -102,7 +102,7 @@ typedef struct decode_run {
     frit_sampler *sampler;
     frit_session *sessions[MOST_SEQUENCES];
     int n;
-    double waited_s;   // of the host, for steps
+    double waited_s;   // time that the host waited for steps
 } decode_run;
 
 // Waits for a step, and takes its tokens.

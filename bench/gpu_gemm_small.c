@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small gemms, each alone (gemm_small.cu), and the time of converting the weights to f16 for cuBLASLt.
+// Times small gemms (gemm_small.cu), each alone, and the conversion of weights to f16 for cuBLASLt.
 #include "backend/cuda/ops/matmul.h"
 #include "backend/cuda/ops/gemm_small.h"
 #include "gpu.h"
@@ -19,7 +19,7 @@ static const struct shape { const char *name; int n_rows, k; } shapes[] = {
 
 static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_BF16};
 
-// The first is what the backend chooses.
+// The first variant is the backend's choice.
 static const struct variant { const char *name; int tiles, warps, splits, stages; bool is_exact; } variants[] = {
     {"chosen",               0, 0,  0, 0, false},
     {"scales not rounded",   0, 0,  0, 0, true},
@@ -61,7 +61,7 @@ static void record(bench *b, void *ctx)
     }
 }
 
-// Describes the case. False: it is not selected, or does not fit.
+// Describes the case. Returns false if it is not selected, or does not fit.
 static bool describe(bench *b, const struct shape *shape, frit_dtype dtype, int rows, const struct variant *v,
                      const char *filter, test_case *c)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// How fast frit's GPU kernels are on this machine, as tables.
+// Measures the speed of frit's GPU kernels on this machine and prints tables.
 //
 //     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|types [TYPE]|models [FILTER]|load|products [FILTER]|
 //               gemm_small [FILTER]|steps [FILTER]|prompts [FILTER]|prefill|engine MODEL|present]...
 //
-// Without a word all of them run but `engine`. FILTER: only rows whose text contains it; "." is all. present: only
-// tells whether there is a GPU (0) or not (1).
+// Without arguments all measurements except `engine` run. FILTER selects rows whose text contains it; "." selects all.
+// present: only checks if there is a GPU; exits with 0 (yes) or 1 (no).
 #include "gpu.h"
 
 #include <stdio.h>

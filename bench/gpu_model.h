@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// gpu_model.h: decode steps of a dense model with made-up weights: five kernels a layer, one captured graph.
+// gpu_model.h: decode steps of a dense model with random weights: five kernels a layer, one captured graph.
 //
 //     embed | qkv, attend, o, gate-up, down of each layer | head
 //
-// All steps of a graph have the same tokens and positions: their time is that of steps which follow each other.
+// All steps of a graph have the same tokens and positions; their time is that of consecutive steps.
 #pragma once
 #include "backend/cuda/ops/product.h"
 #include "gpu.h"
@@ -28,7 +28,7 @@ typedef struct model_layer {
     uint64_t norm1, norm2;
 } model_layer;
 
-// How to run it; 0: as the backend chooses.
+// Settings of kernels; 0: the backend's choice.
 typedef struct model_tuning {
     const char *name;
     int open_stages, groups, warps, stages, splits, attend_warps;
@@ -36,7 +36,7 @@ typedef struct model_tuning {
     int attend_stages;         // pages copied ahead; -1: none
     bool copies_by_thread, is_serial;
     bool is_gate_up_f32;   // of prompts
-    int without;           // bits of phases that are left out, to see what they cost: MODEL_QKV and so on
+    int without;           // bits of phases to leave out, to measure their cost: MODEL_QKV and so on
 } model_tuning;
 
 typedef struct model {
@@ -57,7 +57,7 @@ typedef struct model {
 
 bool model_is_more(const model_shape *shape, int layer);
 frit_dtype model_type(const model *m, int layer, bool is_mixed);   // is_mixed: v or down
-// Rows start at position `depth`. Weights are not made.
+// Allocates a model whose rows start at position `depth`, without making weights.
 void model_open(bench *b, model *m, int depth);
 void model_close(bench *b, model *m);
 void model_fill(bench *b, model *m);    // random weights, and a random cache

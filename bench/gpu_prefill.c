@@ -160,7 +160,7 @@ static int compare_weights(bench *b, job *j, frit_dtype dtype, float *weights)
     return n_wrong;
 }
 
-// Sum of squared differences over sum of squares of x times those weights.
+// Returns the sum of squared differences over the sum of squares, for x times the weights at j->weights.
 static double compare_product(bench *b, const frit_cublaslt *blas, job *j, const float *weights, frit_rng *rng)
 {
     static float x[N_TOKENS * K];

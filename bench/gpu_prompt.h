@@ -14,11 +14,12 @@ typedef struct prompt {
     frit_cuda_matmul products[PROMPT_PRODUCTS][2];   // [1]: layers whose v and down are of the other type
     frit_cublaslt_product prepared[PROMPT_PRODUCTS];
     frit_cuda_kernel embed, norm, heads, attend, glu, take;
-    uint64_t x, a, qkv, q, gate_up, h, scratch, workspace, rope;   // a: 16 bits, what products read
+    uint64_t x, a, qkv, q, gate_up, h, scratch, workspace, rope;   // a: 16-bit input of products
     uint64_t tokens, positions, seqs, tiles, lasts, last_x;
 } prompt;
 
-// One sequence for each row of the model, with lengths[row] tokens from position 0 on. tokens: [row][stride].
+// Makes a prompt with one sequence for each row of the model, of lengths[row] tokens from position 0 on. tokens:
+// [row][stride].
 void prompt_open(bench *b, prompt *p, model *m, const frit_cublaslt *blas, const int *lengths, const int *tokens,
                  int stride);
 void prompt_close(bench *b, prompt *p);

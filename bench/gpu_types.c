@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All weight types: tiles made on the GPU equal those of plain C, bit for bit; products and decoded numbers are
-// compared with src/quant; and the speed of making tiles.
+// Checks all weight types: tiles made on the GPU equal those of plain C, bit for bit, and products and decoded numbers
+// agree with src/quant. Also measures the speed of making tiles.
 #include "backend/cuda/ops/gemm_small.h"
 #include "base/time.h"
 #include "base/rng.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// How this machine's memory is read fastest: bare access patterns, and frit's products of one token, interleaved round
-// by round. make bench-memory; docs/log/memory.md.
+// Measures the fastest way to read this machine's memory: plain access patterns, and frit's products of one token,
+// interleaved round by round. make bench-memory; docs/log/memory.md.
 //
 //     bench_memory [-t THREADS] [-m MIB] [-r ROUNDS] [-n COLUMNS] [TYPE ...]
 //
-// A pattern reads groups of so many places side by side, so many bytes of each interleaved, with or without a prefetch
-// that many bytes before a place is read, into which cache. Threads take halves of the memory, or
-// small pieces interleaved.
+// A pattern reads from several places at once, some bytes of each in rotation. It may prefetch a number of bytes ahead
+// of each place, into one of the caches. Threads divide the memory into equal parts, or take small pieces in rotation.
 #include "backend/cpu/pack/memory.h"
 #include "backend/cpu/pack/pack.h"
 #include "base/thread/thread.h"
@@ -24,11 +23,11 @@ typedef uint64_t line __attribute__((vector_size(64)));
 typedef enum hint { NONE, T0, T1, T2, NTA } hint;
 
 typedef struct pattern {
-    int places;    // that are read side by side
-    size_t turn;   // bytes of one before the next
+    int places;    // number of places that are read at once
+    size_t turn;   // bytes read from one place before the next
     hint hint;
-    size_t ahead;        // bytes; 0: the next turn of all places, in parts, one of each in rotation
-    bool small_pieces;   // threads take neighbouring pieces interleaved, not a half each
+    size_t ahead;        // prefetch distance in bytes; 0: the next rotation of all places, in parts
+    bool small_pieces;   // threads take adjacent pieces in rotation, instead of a part each
     bool small_pages;
 } pattern;
 
@@ -81,7 +80,7 @@ FRIT_INLINE void read_turn(const uint8_t *from, size_t n, hint h, size_t ahead, 
     }
 }
 
-// One turn of all places; what they read next is requested in eighths of a turn, one of each place interleaved.
+// Reads one rotation of all places. The next rotation is prefetched in eighths, one for each place.
 FRIT_INLINE void read_turns(const uint8_t *from, const uint8_t *next, const pattern *p, hint h, line sums[4])
 {
     const size_t part = p->turn / 8;
@@ -167,7 +166,7 @@ static void run_product(void *ctx, int part, int parts)
     b->kernel->run(&p);
 }
 
-// The memory as a matrix: zeros, of which products take as long as of other numbers.
+// Uses the memory as a matrix of zeros; the time of products does not depend on the numbers.
 static bool open_product(bench *b, const frit_kernels *kernels, const char *name)
 {
     frit_dtype dtype;
@@ -219,7 +218,7 @@ static void print_rows(row *rows, int n, int n_rounds, double *best)
     }
 }
 
-// One round: every pattern, then every type in both ways to read.
+// Runs one round: every pattern, then every type in both ways to read.
 static int measure(bench *b, const frit_kernels *kernels, char **types, int n_types, int round, row *rows)
 {
     int n = 0;
@@ -244,7 +243,7 @@ static bool open_bench(bench *b, int n_threads)
 {
     if (frit_pool_new(&b->pool, n_threads) != FRIT_OK) return false;
     for (int i = 0; i < 2; i++) {
-        b->pages[i] = frit_cpu_memory_new(b->n_bytes + 2 * PIECE);   // what is requested past the end is there
+        b->pages[i] = frit_cpu_memory_new(b->n_bytes + 2 * PIECE);   // room after the end, which prefetches may touch
         if (!b->pages[i]) return false;
         if (i == 1) frit_cpu_memory_sparse(b->pages[i], b->n_bytes + 2 * PIECE);
         memset(b->pages[i], 0, b->n_bytes + 2 * PIECE);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// frit.h: the public interface of libfrit, an engine that runs large language models. Programs include this header; it
-// has its declarations in parts by topic, in frit/. What only frit's own command and tools like it need is in
-// frit_tools.h.
+// frit.h: the public interface of libfrit, an engine that runs large language models. Programs include this header; its
+// declarations are in parts by topic, in frit/. frit_tools.h has declarations for frit's own command and similar tools.
 //
 // Three objects matter. A *model* is an opened file: weights, vocabulary, chat template; it never changes
 // and any thread may use it. An *engine* is a model placed on this machine, with room for keys and values;
@@ -26,9 +25,9 @@
 //   new fields in their place, so that sizes and offsets stay and programs need not be compiled again (docs/abi.md).
 //   FRIT_E_INVALID for options whose reserved words are not zero. Enums that the library returns may grow.
 // - `const T *` is borrowed for the call. Returned pointers say how long they live.
-// - A pointer is not NULL unless its text says so: FRIT_E_INVALID with a sentence that names the argument, or NULL, 0
-//   or false of functions that return no status. An array of no items may be NULL, and so may the ctx of a callback.
-//   Every *_free accepts NULL.
+// - A pointer must not be NULL unless its text says so. Otherwise functions return FRIT_E_INVALID with a sentence that
+//   names the argument, or NULL, 0 or false if they return no status. An array of no items may be NULL, and so may the
+//   ctx of a callback. Every *_free accepts NULL.
 // - The library never prints, exits or reads the environment.
 // - Shapes are written outermost first: [n_tokens, n_vocab] is n_tokens rows of n_vocab values.
 //
@@ -36,8 +35,8 @@
 // - Models and adapters never change: any number of threads may use one at once.
 // - An engine and its sessions belong to one thread at a time: no two calls with the same engine, or with sessions of
 //   it, may overlap. Different engines are independent, also of one model.
-// - A sampler, a text stream and a turn belong to one thread at a time too, whichever it is: they need not be on the
-//   engine's thread, and different ones are independent. frit_session_next uses the engine and the sampler.
+// - A sampler, a text stream and a turn belong to one thread at a time too. It need not be the engine's thread, and
+//   different objects are independent. frit_session_next uses the engine and the sampler.
 // - frit_error is about the calling thread. Row functions, sampler stages and progress functions are called by the
 //   thread that called the library; the log function by any thread that uses the model or its engines.
 #ifndef FRIT_H
@@ -63,7 +62,7 @@
 extern "C" {
 #endif
 
-// "0.2.0". Lives for ever.
+// The version, "0.2.0". Lives for ever.
 FRIT_API const char *frit_version(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The rules of the project that a compiler does not know: layers, sizes, banned calls, the look of the text, and words
-// that are not used.
+// The rules of the project that compilers do not check: layers, sizes, banned calls, the layout of text, and words that
+// are not used.
 //
 //     frit_check [folder]      prints each fault as file:line: sentence; ends with 1 if there was one
 //
@@ -32,8 +32,8 @@ enum { PATH_BYTES = 1024, LINE_BYTES = 8192, MAX_FILES = 10000 };
 
 #define BELOW_ENGINE "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ "
 
-// Who may include whom. A path belongs to the first row that it starts with; each word is the start of an include
-// as it is written, from src/. Own folders are written out too: the row is all there is.
+// The folders that each folder may include. A path belongs to the first row that it starts with; each word is the start
+// of an include, relative to src/. A folder's own name must be in its row.
 static const struct { const char *folder, *may_include; } layers[] = {
     {"src/base/",         "frit.h frit_tools.h base/"},
     {"src/quant/",        "frit.h base/ quant/"},
@@ -87,15 +87,15 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"include/",          "frit.h"},
 };
 
-// A library returns a status: it does not end the process, print, or look at its environment. The rest writes past
-// the end of something, or keeps hidden state.
+// Functions that the library must not call. It returns a status: it does not end the process, print, or read its
+// environment. The other functions write past the end of a buffer, or keep hidden state.
 static const char *const banned_calls[] = {
     "exit", "_exit", "abort", "system", "popen", "getenv", "setenv",
     "printf", "fprintf", "vprintf", "vfprintf", "puts", "fputs", "putchar", "perror",
     "gets", "strcpy", "strcat", "sprintf", "vsprintf", "strtok", "alloca", "rand", "srand", "atoi",
 };
 
-// Calls that depend on the host's locale or are unsafe beside other threads, and what the library has instead.
+// Calls that depend on the host's locale or are unsafe beside other threads, and their replacements in the library.
 static const struct { const char *call, *instead, *home; bool in_apps; } replaced_calls[] = {
     {"strtod",    "frit_parse_double", "src/base/number.c", true},
     {"strtof",    "frit_parse_double", NULL,                true},
@@ -106,21 +106,20 @@ static const struct { const char *call, *instead, *home; bool in_apps; } replace
     {"strerror",  "frit_errno_text",   NULL,                false},
 };
 
-// Calls that print or read the decimal point of the host's locale where their format has a fraction.
+// Calls that use the decimal point of the host's locale if their format has a fraction.
 static const struct { const char *call, *instead; } format_calls[] = {
     {"snprintf", "frit_format"}, {"sscanf", "frit_parse_double"},
 };
 
-// Operating systems are told apart in base/ and by the suffix of a file.
+// Macros of operating systems, which only base/ and files with a system's suffix may use.
 static const char *const system_macros[] = {"_WIN32", "__linux__", "__APPLE__", "__unix__"};
 
-// Constant tables and generated text may have any length.
+// Files of constant tables, which may have any length.
 static const char *const long_files[] = {
     "src/quant/levels_data.c",
 };
 
-// Words that comments, messages and pages do not use, and what to write. Metaphors for code and private words cost
-// every reader a guess.
+// Words that comments, messages and pages do not use, and their replacements: metaphors for code, and private words.
 static const struct { const char *word, *instead; } unused_words[] = {
     {"whoever",        "name the function, thread or caller"},
     {"who",            "name the function, thread or caller"},
@@ -137,7 +136,7 @@ static const struct { const char *word, *instead; } unused_words[] = {
     {"mended",         "fixed"},
 };
 
-// Where they are a fault: a file or folder is added once it is free of them.
+// Folders and files in which the rules about words apply.
 static const char *const plain_prose[] = {
     "src/base/", "src/quant/", "src/format/", "src/arch/", "src/text/", "src/sample/", "src/grammar/", "src/convert/",
     "src/engine/", "src/quantize/", "include/", "src/graph/", "src/backend/", "apps/", "bench/",
@@ -149,7 +148,7 @@ static const char *const leaning_openings[] = {
     "Of", "The same", "Those", "These", "So many", "As many", "That of", "Its", "Their", "They", "It", "Which", "Whose", "Such",
 };
 
-// Files whose lines and characters are data.
+// Folders whose files are not checked.
 static const char *const skipped[] = {"build", "node_modules", "models", "abi"};
 
 // clang-format on
@@ -160,11 +159,11 @@ typedef struct file {
     const char *may_include;   // NULL: anything
     int n_lines;
     bool is_table;                              // between clang-format off and on
-    bool in_comment;                            // a block comment goes on
-    bool after_comment;                         // the line before is a comment of its own
+    bool in_comment;                            // inside a block comment
+    bool after_comment;                         // the previous line is a comment of its own
     const char *comment;                        // the text of the line's // comment, or NULL
-    const char *format_call, *format_instead;   // a call of format_calls whose statement goes on
-    int function_line;                          // where its "{" stands; 0: outside
+    const char *format_call, *format_instead;   // the call of format_calls whose statement is not complete
+    int function_line;                          // line of its "{"; 0: outside functions
     char function[128];
 } file;
 
@@ -226,7 +225,7 @@ static void check_text(const file *f, const char *line, size_t n)
         if (c == '\t') fault(f, f->n_lines, "a tab");
         if (c == '\r') fault(f, f->n_lines, "a carriage return");
         if (c >= 0x80) fault(f, f->n_lines, "a character outside ASCII, in column %zu", i + 1);
-        if (c == '\t' || c == '\r' || c >= 0x80) return;   // one of these is enough for one line
+        if (c == '\t' || c == '\r' || c >= 0x80) return;   // one fault for each line is enough
         column++;
     }
     if (n > 0 && line[n - 1] == ' ') fault(f, f->n_lines, "space at the end");
@@ -242,13 +241,13 @@ static void check_head(const file *f, const char *line)
     if (f->n_lines != 2) return;
     if (!starts(line, "// ")) fault(f, 2, "the second line does not say what the file is");
     if (!f->is_header || !starts(line, "// ")) return;
-    // A header names itself as includes do: "// base/file/file.h: ..." in src/base/file/file.h.
+    // A header names itself by its include path: "// base/file/file.h: ..." in src/base/file/file.h.
     const char *name = strchr(f->path, '/') ? strchr(f->path, '/') + 1 : f->path;
     if (!starts(line + 3, name) || line[3 + strlen(name)] != ':')
         fault(f, 2, "the second line does not start with // %s:", name);
 }
 
-// Copies the line without comments, with literals emptied: "x" becomes "". Directives keep their quoted path.
+// Copies the line without comments and with empty literals: "x" becomes "". Directives keep their quoted path.
 static void strip(file *f, const char *line, char *code)
 {
     const char *p = line;
@@ -278,7 +277,8 @@ static void strip(file *f, const char *line, char *code)
 
 // ---------------------------------------------------------------------------------------- the prose of a line
 
-// The comments and literals of a line of C, with a space between them. `in_comment`: the line begins in a comment.
+// Copies the comments and literals of a line of C, with a space between them. `in_comment`: the line begins in a
+// comment.
 static void prose_of(bool in_comment, const char *line, char *prose)
 {
     for (const char *p = line; *p;) {
@@ -303,7 +303,7 @@ static void prose_of(bool in_comment, const char *line, char *prose)
     *prose = 0;
 }
 
-// A line of a page without what stands between backquotes; nothing of an indented line, which is an example.
+// Copies a line of a page without text between backquotes. Indented lines are examples and give no prose.
 static void prose_of_page(const char *line, char *prose)
 {
     bool is_code = starts(line, "    ");
@@ -332,7 +332,7 @@ static void check_words(const file *f, const char *prose)
             fault(f, f->n_lines, "says '%s'; write instead: %s", unused_words[i].word, unused_words[i].instead);
 }
 
-// The first line of a comment that is a sentence.
+// Checks the first word of a comment.
 static void check_opening(file *f, const char *code)
 {
     const bool alone = code[strspn(code, " ")] == 0;
@@ -352,7 +352,8 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-// Finds the word where it stands alone; with `call`, only before a parenthesis and not as a member.
+// Finds the word between characters that are not part of words. With `call`, it must precede a parenthesis and not be a
+// member.
 static bool has_word(const char *code, const char *word, bool call)
 {
     size_t n = strlen(word);
@@ -383,7 +384,7 @@ static void check_replaced(const file *f, const char *code)
     }
 }
 
-// "%g", "%8.1f", "%lf"; not "%.0f", which prints no decimal point.
+// True for "%g", "%8.1f", "%lf"; false for "%.0f", which prints no decimal point.
 static bool has_fraction(const char *line)
 {
     for (const char *p = line; (p = strchr(p, '%'));) {
@@ -418,7 +419,7 @@ static void check_include(const file *f, const char *path, size_t n)
         if (folder ? n > k && strncmp(path, word, k) == 0 : n == k && strncmp(path, word, k) == 0) return;
         word += k + (word[k] == ' ');
     }
-    // Outside the library a file may name a header that lies beside it.
+    // Outside the library a file may include a header in its own folder.
     if (!f->in_src && !memchr(path, '/', n)) return;
     fault(f, f->n_lines, "includes \"%.*s\"; allowed here: %s", (int)n, path,
           *f->may_include ? f->may_include : "system headers only");
@@ -446,7 +447,7 @@ static void check_directive(const file *f, const char *line, const char *code)
             fault(f, f->n_lines, "asks for %s; that belongs to base/ or to a file with a suffix", system_macros[i]);
 }
 
-// The last name before a parenthesis in the lines of a signature.
+// Notes the last name before a parenthesis in the lines of a signature.
 static void note_name(file *f, const char *code)
 {
     if (code[0] == ' ' || code[0] == '#' || code[0] == 0) return;

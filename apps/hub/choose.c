@@ -8,9 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
-// Quantizations as file names have them. Without a wish the first one that fits is taken: four bits a weight, where
-// little is lost; finer ones where there is no such file; coarser ones where memory has no room for more. The rest is
-// for recognising.
+// Quantizations in the spelling of file names. Without a request the first one that fits is chosen: four bits a weight,
+// with little loss; finer ones if there is no such file; coarser ones if memory has no room for more. The other rows
+// only recognise names.
 static const char *const quants[] = {
     "Q4_K_M", "Q4_K_XL", "Q4_K_L",  "Q4_K_S", "Q4_K",    "MXFP4_MOE", "MXFP4",   "IQ4_NL",  "IQ4_XS",  "Q4_1",
     "Q4_0",   "Q5_K_M",  "Q5_K_XL", "Q5_K_L", "Q5_K_S",  "Q5_K",      "Q5_1",    "Q5_0",    "Q6_K_XL", "Q6_K_L",
@@ -31,7 +31,7 @@ static bool is_part_of_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-// `word` in `text` with no letter, digit or '_' on either side; any case.
+// True if `word` occurs in `text` with no letter, digit or '_' on either side, in any case.
 static bool has_word(const char *text, const char *word)
 {
     const size_t n = strlen(word);
@@ -149,7 +149,7 @@ static size_t rank_of(const char *quant)
     return i;
 }
 
-// The names of the variants, shortened: "Q4_K_M, Q8_0".
+// Writes the names of the variants, shortened: "Q4_K_M, Q8_0".
 static void list_variants(const hub_repo *repo, const hub_variant *variants, size_t n, char *out, size_t size)
 {
     size_t used = 0;
@@ -195,7 +195,7 @@ static bool is_below(const char *path, const char *quant, const char *part)
     return strncmp(path, part, n) == 0 && path[n] == '/';
 }
 
-// The one file or quantization that the name wants.
+// Takes the file or quantization that the name requests.
 static hub_status take_wanted(const hub_repo *repo, const hub_variant *variants, size_t n, const char *part,
                               const char *what, hub_choice *out)
 {
@@ -205,7 +205,7 @@ static hub_status take_wanted(const hub_repo *repo, const hub_variant *variants,
         if (hub_same_set(repo->files[variants[i].first].path, part) ||
             strcmp(repo->files[variants[i].first].path, part) == 0)
             return take_variant(repo, &variants[i], what, out);
-    // Exactly this quantization, a word of the name, or the folder that the file lies in.
+    // Matches exactly this quantization, a word of the name, or the folder of the file.
     static bool (*const fits[])(const char *path, const char *quant, const char *part) = {is_quant, is_of_name,
                                                                                           is_below};
     for (size_t by = 0; by < sizeof fits / sizeof fits[0] && !found[0]; by++)
@@ -251,12 +251,13 @@ static hub_status take_fitting(const hub_repo *repo, const hub_variant *variants
     return status;
 }
 
-// Weights and what is needed to read them, at the top of the repository: no weights of other formats, no pictures.
+// True for weights and the files needed to read them, at the top of the repository. Weights of other formats and
+// pictures are left out.
 static bool is_of_folder(const char *path, bool has_usual_weights)
 {
     static const char *const suffixes[] = {".safetensors", ".json", ".model", ".jinja", ".tiktoken"};
     if (strchr(path, '/')) return false;
-    if (has_usual_weights && strncmp(path, "consolidated", 12) == 0) return false;   // the same weights once more
+    if (has_usual_weights && strncmp(path, "consolidated", 12) == 0) return false;   // a copy of the weights
     if (strcmp(path, "merges.txt") == 0 || strcmp(path, "vocab.txt") == 0) return true;
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
         if (ends_in(path, suffixes[i])) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What requests and transfers share of libcurl.
+// Functions of libcurl that requests and transfers share.
 #include "hub/curl.h"
 
 #include "hub/name.h"
@@ -17,7 +17,7 @@ static void start_curl(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-// libcurl's tool reads these, the library leaves it to programs.
+// The variables that the curl command reads for certificates; libcurl itself does not read them.
 static const char *certificates(void)
 {
     static const char *const names[] = {"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"};
@@ -37,11 +37,11 @@ CURL *hub_curl_new(void)
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 20L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);   // silent for so long: the connection is lost
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);   // a connection without data for this time is lost
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 30L);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, hub_curl_header);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#ifdef CURLSSLOPT_REVOKE_BEST_EFFORT   // Windows' TLS: a list of revoked certificates that cannot be had is no fault
+#ifdef CURLSSLOPT_REVOKE_BEST_EFFORT   // Windows' TLS: ignores that a revocation list is unavailable
     curl_easy_setopt(curl, CURLOPT_SSL_OPTIONS, (long)CURLSSLOPT_REVOKE_BEST_EFFORT);
 #endif
     if (certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, certificates());
@@ -117,7 +117,7 @@ void hub_head_reset(hub_head *head)
         .n_bytes = UINT64_MAX, .begin = UINT64_MAX, .total = UINT64_MAX, .linked_bytes = UINT64_MAX, .retry_s = -1};
 }
 
-// A value that is longer than its field is not taken.
+// Copies a value; ignores one that is longer than its field.
 static void take_text(char *out, size_t size, const char *value, size_t n)
 {
     if (n >= size) return;
@@ -136,7 +136,7 @@ static uint64_t read_number(const char *value)
     return n;
 }
 
-// "bytes 0-99/200"
+// Reads "bytes 0-99/200".
 static void read_range(hub_head *head, const char *value)
 {
     const char *slash = strchr(value, '/');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SHA-1, as FIPS 180-4 writes it, and the digests of files. Two files of one SHA-1 can be made, by an author of the
-// repository: here it finds damage.
+// SHA-1, as in FIPS 180-4, and the digests of files. SHA-1 does not resist forgery by an author of the repository; here
+// it detects damage.
 #include "hub/digest.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ void hub_sha1_end(hub_sha1 *sum, uint8_t out[HUB_SHA1_BYTES])
     const uint64_t n_bits = 8 * sum->n_bytes;
     uint8_t length[8];
     for (int i = 0; i < 8; i++) length[i] = (uint8_t)(n_bits >> (56 - 8 * i));
-    hub_sha1_add(sum, padding, 1 + (119 - sum->n_bytes % 64) % 64);   // up to 8 bytes before the end of a block
+    hub_sha1_add(sum, padding, 1 + (119 - sum->n_bytes % 64) % 64);   // ends 8 bytes before the end of a block
     hub_sha1_add(sum, length, sizeof length);
     for (int i = 0; i < HUB_SHA1_BYTES; i++) out[i] = (uint8_t)(sum->state[i / 4] >> (24 - 8 * (i % 4)));
 }
@@ -67,7 +67,7 @@ void hub_digest_init(hub_digest *digest, const char *expected, uint64_t n_bytes)
     frit_sha256_init(&digest->sha256);
     hub_sha1_init(&digest->sha1);
     const int n = snprintf(header, sizeof header, "blob %llu", (unsigned long long)n_bytes);
-    hub_sha1_add(&digest->sha1, header, (size_t)n + 1);   // with the zero
+    hub_sha1_add(&digest->sha1, header, (size_t)n + 1);   // with the final zero
 }
 
 void hub_digest_add(hub_digest *digest, const void *bytes, size_t n)

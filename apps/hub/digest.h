@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// hub/digest.h: what the bytes of a file must give: SHA-256 in 64 hexadecimal digits, or the name that git gives them,
-// in 40: the SHA-1 of "blob SIZE", a zero and the bytes. The hub knows its small files by it.
+// hub/digest.h: the expected digest of a file: SHA-256 in 64 hexadecimal digits, or git's name of a blob in 40 digits,
+// which is the SHA-1 of "blob SIZE", a zero and the bytes. The hub gives git's name for small files.
 #pragma once
 #include "base/sha256.h"
 
@@ -26,7 +26,7 @@ typedef struct hub_digest {
     hub_sha1 sha1;
 } hub_digest;
 
-// `expected`: 64 or 40 digits; n_bytes: of the whole file.
+// `expected`: 64 or 40 digits; n_bytes: size of the whole file.
 void hub_digest_init(hub_digest *digest, const char *expected, uint64_t n_bytes);
 void hub_digest_add(hub_digest *digest, const void *bytes, size_t n);
 void hub_digest_end(hub_digest *digest, char hex[65]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Folders, links, locks and room on the disk: what is the same on all systems.
+// Folders, links, locks and free space on the disk: the parts that all systems share.
 #include "hub/disk.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ hub_status hub_read_text(const char *path, uint64_t max_bytes, char **out, size_
     return HUB_OK;
 }
 
-// A name beside the target that no other process uses.
+// Makes a name beside the target that no other process uses.
 static hub_status beside(hub_path *out, const char *path)
 {
     static _Atomic unsigned counter;
@@ -82,7 +82,7 @@ hub_status hub_write_text(const char *path, const char *text, size_t n)
 
 // ---------------------------------------------------------------------------------------- links
 
-// From the folder of `path` to `target`; both are absolute, or relative to the same folder.
+// Makes the relative path from the folder of `path` to `target`; both are absolute, or relative to the same folder.
 static hub_status relative_to(hub_path *out, const char *target, const char *path)
 {
     size_t common = 0;
@@ -110,7 +110,8 @@ hub_status hub_link(const char *target, const char *path)
     if (status == HUB_OK) status = hub_make_link(target, to.text, part.text);
     if (status != HUB_OK) return status;
     status = hub_rename(part.text, path);
-    return status == HUB_OK ? hub_remove(part.text, &none) : status;   // two names of one file: rename leaves both
+    return status == HUB_OK ? hub_remove(part.text, &none) : status;   // rename keeps both if they are two names of one
+                                                                       // file
 }
 
 // ---------------------------------------------------------------------------------------- room
@@ -131,7 +132,7 @@ hub_status hub_check_room(const char *path, uint64_t n_bytes, const char *what)
 {
     enum { MARGIN = 16 << 20 };
     double free_bytes;
-    if (!hub_disk_left(path, &free_bytes)) return HUB_OK;   // writing tells
+    if (!hub_disk_left(path, &free_bytes)) return HUB_OK;   // a write will report the error
     if ((double)n_bytes + MARGIN <= free_bytes) return HUB_OK;
     return hub_fail(HUB_E_DISK,
                     "%s needs %.2f GiB more, and the disk of %s has %.2f GiB; 'frit list' and 'frit rm' free room",
@@ -163,7 +164,7 @@ hub_status hub_lock(const char *path, const char *what, const hub_watch *watch, 
     return status;
 }
 
-// The file stays: another process may have it open and wait.
+// The file is not removed, because another process may have it open and wait.
 void hub_unlock(hub_handle lock)
 {
     hub_close(lock);

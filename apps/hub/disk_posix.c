@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The disk, by POSIX.
+// The disk on POSIX systems.
 #include "hub/disk.h"
 
 #include <dirent.h>
@@ -106,7 +106,7 @@ hub_status hub_rename(const char *from, const char *to)
 
 hub_status hub_make_link(const char *target, const char *relative, const char *path)
 {
-    // Where a disk knows no symbolic links, a hard link gives the file a second name.
+    // On a disk without symbolic links, a hard link gives the file a second name.
     if (symlink(relative, path) == 0 || link(target, path) == 0) return HUB_OK;
     return hub_system_failed(path, "the link cannot be made");
 }
@@ -216,7 +216,7 @@ void hub_close(hub_handle file)
     if (file != HUB_CLOSED) close((int)file);
 }
 
-// flock, as huggingface-hub takes it.
+// Uses flock, like huggingface-hub.
 hub_locked hub_try_lock(hub_handle file)
 {
     if (flock((int)file, LOCK_EX | LOCK_NB) == 0) return HUB_LOCKED;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The disk, on Windows. Names are as long as the disk allows: "\\?\" takes the limit of 260 characters away.
+// The disk on Windows. The prefix "\\?\" removes the limit of 260 characters for paths.
 #include "hub/disk.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <winioctl.h>
 
 enum { WIDE_PATH = 2 * HUB_PATH_BYTES, ALL_SHARE = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
-// As old as Windows 10 1703; a process needs no privilege for links then, if the machine is set so.
+// Exists since Windows 10 1703: a process needs no privilege for links if the machine is configured for it.
 enum { LINK_UNPRIVILEGED = 2 };
 
 typedef struct wide_path {
@@ -34,7 +34,7 @@ hub_status hub_system_failed(const char *path, const char *what)
     return fail_code(path, what, GetLastError());
 }
 
-// False, with an error of the system: it is not UTF-8, or too long.
+// Returns false, with an error of the system, if the path is not UTF-8 or too long.
 static bool widen(const char *path, wide_path *out)
 {
     wchar_t given[WIDE_PATH];
@@ -42,7 +42,7 @@ static bool widen(const char *path, wide_path *out)
     if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, given, WIDE_PATH)) return false;
     const DWORD n = GetFullPathNameW(given, WIDE_PATH, whole, NULL);
     if (n == 0 || n >= WIDE_PATH) return false;
-    if (whole[0] != '\\')   // else it is on another machine, or has that prefix
+    if (whole[0] != '\\')   // otherwise it is on another machine, or has the prefix
         wmemcpy(out->text, L"\\\\?\\", 4);
     else
         wmemmove(out->text, whole, n + 1);
@@ -61,7 +61,8 @@ void hub_use_slashes(char *path)
         if (*path == '\\') *path = '/';
 }
 
-// Names of devices are that with any suffix; dots and spaces at the end are dropped, ':' begins a stream.
+// False for names of devices with any suffix, and for names with dots and spaces at the end or a ':', which begins a
+// stream.
 bool hub_is_file_name(const char *text, size_t n)
 {
     static const char *const devices[] = {"con", "prn", "aux", "nul", "conin$", "conout$"};
@@ -144,7 +145,7 @@ int64_t hub_file_changed(const char *path)
 {
     BY_HANDLE_FILE_INFORMATION info;
     if (!look(path, true, &info)) return 0;
-    // Windows counts 100 ns from 1601 on.
+    // Windows counts units of 100 ns since 1601.
     const uint64_t ticks = join(info.ftLastWriteTime.dwHighDateTime, info.ftLastWriteTime.dwLowDateTime);
     return (int64_t)(ticks / 10000000) - 11644473600;
 }
@@ -177,7 +178,7 @@ hub_status hub_rename(const char *from, const char *to)
     return hub_system_failed(to, "cannot be written");
 }
 
-// Symbolic links are allowed to few users; a hard link gives the file a second name.
+// Few users may make symbolic links; a hard link gives the file a second name.
 hub_status hub_make_link(const char *target, const char *relative, const char *path)
 {
     wide_path wide, wide_target;
@@ -187,7 +188,7 @@ hub_status hub_make_link(const char *target, const char *relative, const char *p
         return hub_system_failed(path, "the link cannot be made");
     for (wchar_t *c = wide_relative; *c; c++)
         if (*c == '/') *c = '\\';
-    // Wine says that it made one, and makes none.
+    // Wine reports success, but makes no link.
     if (CreateSymbolicLinkW(wide.text, wide_relative, LINK_UNPRIVILEGED) && hub_is_same_file(target, path))
         return HUB_OK;
     DeleteFileW(wide.text);
@@ -210,7 +211,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-// malloc'd names, in no order. What cannot be named in UTF-8 is left out.
+// Returns names, malloc'd, in no order. Names that are not valid UTF-8 are left out.
 static char **list_names(const char *folder, size_t *n)
 {
     hub_path pattern;
@@ -288,7 +289,7 @@ static HANDLE handle_of(hub_handle file)
     return (HANDLE)file;
 }
 
-// A file that is written is not shared for removing: huggingface-hub removes a lock that no process has open.
+// A file that is written cannot be removed by others: huggingface-hub removes a lock that no process has open.
 hub_status hub_open(const char *path, bool writes, hub_handle *out)
 {
     const char *what = writes ? "cannot be written" : "cannot be read";
@@ -302,7 +303,8 @@ hub_status hub_open(const char *path, bool writes, hub_handle *out)
                     writes ? FILE_SHARE_READ | FILE_SHARE_WRITE : ALL_SHARE, NULL, writes ? OPEN_ALWAYS : OPEN_EXISTING,
                     FILE_ATTRIBUTE_NORMAL | (writes ? FILE_FLAG_OPEN_REPARSE_POINT : 0), NULL);
     if (file == INVALID_HANDLE_VALUE) return hub_system_failed(path, what);
-    // A byte far from the start would otherwise fill all before it with zeros. Disks that know no holes do so.
+    // Without this, a write far from the start would fill everything before it with zeros, as on disks without sparse
+    // files.
     if (writes) DeviceIoControl(file, FSCTL_SET_SPARSE, NULL, 0, NULL, 0, &n, NULL);
     *out = (hub_handle)file;
     return HUB_OK;
@@ -361,7 +363,7 @@ void hub_close(hub_handle file)
     if (file != HUB_CLOSED) CloseHandle(handle_of(file));
 }
 
-// The first byte, as huggingface-hub takes it on Windows.
+// Locks the first byte, like huggingface-hub on Windows.
 hub_locked hub_try_lock(hub_handle file)
 {
     OVERLAPPED where = place(0);

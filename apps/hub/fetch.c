@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fetching a file beside other processes.
+// Fetches a file while other processes may fetch it too.
 #include "hub/disk.h"
 #include "hub/transfer.h"
 

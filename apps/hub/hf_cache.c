@@ -13,7 +13,7 @@
 
 // ---------------------------------------------------------------------------------------- paths
 
-// "models--org--repo"
+// Makes "models--org--repo".
 static hub_status folder_name(const char *repo, hub_path *out)
 {
     const char *slash = strchr(repo, '/');
@@ -82,7 +82,7 @@ hub_status hub_cache_write_ref(const hub_settings *settings, const char *repo, c
 {
     hub_path path;
     char before[41];
-    if (hub_is_hex(revision, 40)) return HUB_OK;   // a commit is no name
+    if (hub_is_hex(revision, 40)) return HUB_OK;   // a commit needs no ref
     if (hub_cache_read_ref(settings, repo, revision, before) == HUB_OK && strcmp(before, commit) == 0) return HUB_OK;
     const hub_status status = ref_path(settings, repo, revision, &path);
     return status == HUB_OK ? hub_write_text(path.text, commit, strlen(commit)) : status;
@@ -109,7 +109,7 @@ bool hub_cache_has_copy(const hub_settings *settings, const char *repo, const ch
 
 // ---------------------------------------------------------------------------------------- finding
 
-// The model that a name means in a snapshot.
+// Finds the model of a name in a snapshot.
 static hub_status find_in(const char *folder, const hub_name *name, hub_path *out)
 {
     hub_repo repo;
@@ -147,7 +147,7 @@ typedef struct listing {
     hub_path snapshots;   // its folder
 } listing;
 
-// The branch or tag of a commit, "main" before others; "" if none has it.
+// Searches the branch or tag of a commit, "main" before others; "" if there is no branch or tag.
 typedef struct ref_search {
     const char *commit, *root;
     hub_path found;
@@ -193,7 +193,7 @@ static void give(const listing *list, const char *ref, const char *folder, const
     list->each(list->ctx, &(hub_model){name.text, path.text, n_bytes, hub_file_changed(path.text)});
 }
 
-// Every GGUF file, by its quantization where that names one file alone; or the folder of safetensors.
+// Lists every GGUF file, by quantization if only one file has it, or the folder of safetensors.
 static hub_status list_snapshot(void *ctx, const char *folder, const char *commit, bool is_folder)
 {
     const listing *list = ctx;
@@ -246,12 +246,12 @@ hub_status hub_hf_each(const hub_settings *settings, hub_each_fn each, void *ctx
 
 // ---------------------------------------------------------------------------------------- removing
 
-// Blobs to which no snapshot has a link; parts of downloads too.
+// Removes blobs without a link from a snapshot, and parts of downloads.
 typedef struct sweep {
     hub_path snapshots;
-    const char *blob;   // its path, whose link is looked for
+    const char *blob;   // path of the blob whose links are searched
     bool is_used;
-    bool all_parts;   // remove what is not finished
+    bool all_parts;   // remove incomplete files
     uint64_t *freed;
 } sweep;
 
@@ -260,7 +260,7 @@ static hub_status look_for_link(void *ctx, const char *path, const char *name, b
     sweep *s = ctx;
     (void)name;
     if (is_folder) return hub_is_link(path) ? HUB_OK : hub_each_entry(path, look_for_link, s);
-    s->is_used = s->is_used || hub_is_same_file(path, s->blob);   // by a link, or as its second name
+    s->is_used = s->is_used || hub_is_same_file(path, s->blob);   // by a link, or by a second name
     return HUB_OK;
 }
 
@@ -268,14 +268,14 @@ static hub_status sweep_blob(void *ctx, const char *path, const char *name, bool
 {
     sweep *s = ctx;
     if (is_folder) return HUB_OK;
-    if (strchr(name, '.')) return HUB_OK;   // another download's part
+    if (strchr(name, '.')) return HUB_OK;   // part of another download
     s->blob = path;
     s->is_used = false;
     hub_each_entry(s->snapshots.text, look_for_link, s);
     return s->is_used ? HUB_OK : hub_remove(path, s->freed);
 }
 
-// The files of one variant go, and blobs that no snapshot needs any more.
+// Removes the files of one variant, and blobs that no snapshot needs any more.
 static hub_status remove_files(const hub_path *repo_folder, const char *folder, const hub_repo *repo,
                                const hub_choice *choice, uint64_t *freed)
 {

@@ -12,11 +12,11 @@ hub_status hub_cache_folder(const hub_settings *settings, const char *repo, hub_
 hub_status hub_cache_blob(const hub_settings *settings, const char *repo, const char *etag, hub_path *out);
 hub_status hub_cache_lock_path(const hub_settings *settings, const char *repo, const char *etag, hub_path *out);
 hub_status hub_cache_snapshot(const hub_settings *settings, const char *repo, const char *commit, hub_path *out);
-// The commit that a branch or tag had when it was last asked for. HUB_E_NOT_FOUND: it never was.
+// Reads the commit of a branch or tag at the last download. HUB_E_NOT_FOUND: there was none.
 hub_status hub_cache_read_ref(const hub_settings *settings, const char *repo, const char *revision, char commit[41]);
 hub_status hub_cache_write_ref(const hub_settings *settings, const char *repo, const char *revision,
                                const char *commit);
-// Where huggingface-hub may make no links it keeps files in snapshots alone: whether this one is there so.
+// True if a file is in a snapshot without a blob: on disks without links, huggingface-hub stores files in snapshots.
 bool hub_cache_has_copy(const hub_settings *settings, const char *repo, const char *commit, const char *file,
                         uint64_t n_bytes);
 // Links a file of a snapshot to its blob.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The Hugging Face hub: what it has, and fetching it into its cache.
+// The Hugging Face hub: lists files and fetches them into its cache.
 #include "hub/disk.h"
 #include "hub/hf_cache.h"
 #include "hub/http.h"
@@ -15,7 +15,7 @@
 
 enum { MAX_ANSWER = 32 << 20 };
 
-// "folder/a b.gguf" as a part of an address.
+// Escapes "folder/a b.gguf" as a part of an address.
 static hub_status escape(const char *text, bool slash_too, hub_path *out)
 {
     size_t n = 0;
@@ -72,7 +72,8 @@ static hub_status file_url(const hub_pull *pull, const hub_name *name, const hub
                         escaped.text);
 }
 
-// A mirror's list may lack sizes and hashes: then the file is asked, as huggingface-hub does for each.
+// A mirror's list may lack sizes and hashes. Then they are requested for the file, as huggingface-hub does for each
+// file.
 static hub_status ask_file(const hub_pull *pull, const char *url, hub_file *file)
 {
     hub_reply reply;
@@ -139,8 +140,8 @@ static hub_status blob_paths(const job *j, const hub_file *file, hub_path *blob,
     return status == HUB_OK ? hub_cache_lock_path(settings, j->name->repo, file->etag, lock) : status;
 }
 
-// Etags and sizes of all files that are wanted, and how much of them is missing. A part counts as missing: the disk
-// has room for it already, but that is only known where it is opened.
+// Finds etags and sizes of all requested files, and the missing bytes. A part counts as missing although the disk has
+// room for it already, because this is only known when it is opened.
 static hub_status look_at_files(job *j, uint64_t *n_missing)
 {
     *n_missing = 0;
@@ -225,7 +226,7 @@ static hub_status fetch_all(job *j, hub_path *out)
     if (status == HUB_OK) status = tag_cache(settings);
     for (size_t i = 0; status == HUB_OK && i < j->choice->n_files; i++)
         status = fetch_file(j, &j->repo->files[j->choice->files[i]]);
-    // The name comes last: it never leads to a snapshot that was not whole once.
+    // The ref is written last, so that it never refers to an incomplete snapshot.
     if (status == HUB_OK) status = hub_cache_write_ref(settings, j->name->repo, j->name->revision, j->repo->commit);
     if (status == HUB_OK) status = hub_cache_snapshot(settings, j->name->repo, j->repo->commit, &snapshot);
     if (status != HUB_OK) return status;

@@ -45,7 +45,7 @@ static int ask_to_stop(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
     return watch->stops(watch->ctx);
 }
 
-// *is_lost: the connection was there and broke off, or fell silent.
+// Runs one request. *is_lost: the connection was open and broke off, or sent no more data.
 static hub_status ask_once(CURL *curl, const hub_request *request, const char *url, hub_reply *reply, bool *is_lost)
 {
     body b = {.reply = reply, .request = request};

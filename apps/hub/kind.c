@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kinds of files, by their first bytes.
+// Recognises kinds of files by their first bytes.
 #include "hub/kind.h"
 
 #include "common/text_file.h"
@@ -19,7 +19,7 @@ static bool begins(head h, const char *with)
     return h.n >= n && memcmp(h.bytes, with, n) == 0;
 }
 
-// After a byte order mark and blanks.
+// The text after a byte order mark and blanks.
 static head text_of(head h)
 {
     size_t at = app_mark_bytes(h.bytes, h.n);
@@ -59,19 +59,19 @@ static uint64_t number(const char *bytes, int n)
     return value;
 }
 
-// The size of a JSON object, and the object.
+// True for the size of a JSON object, followed by the object.
 static bool is_safetensors(head h)
 {
     return h.n > 8 && h.bytes[8] == '{' && number(h.bytes, 8) < (uint64_t)1 << 32;
 }
 
-// A SentencePiece model: its first field is a piece.
+// True for a SentencePiece model, whose first field is a piece.
 static bool is_pieces(head h)
 {
     return h.n > 2 && h.bytes[0] == 0x0a && h.bytes[2] == 0x0a;
 }
 
-// "IQ== 0": a token in base64 and its rank.
+// True for "IQ== 0": a token in base64 and its rank.
 static bool is_ranks(head h)
 {
     size_t at = 0;
@@ -79,7 +79,7 @@ static bool is_ranks(head h)
     return at > 0 && at + 1 < h.n && h.bytes[at] == ' ' && isdigit((unsigned char)h.bytes[at + 1]);
 }
 
-// An importance file of before GGUF: the number of tensors, the length of a name, the name.
+// True for an importance file older than GGUF: the number of tensors, the length of a name, the name.
 static bool is_importance(head h)
 {
     if (h.n < 16 || number(h.bytes, 4) - 1 >= 1 << 20) return false;
@@ -96,7 +96,7 @@ static bool is_text(head h)
     return true;
 }
 
-// What else it may be, for the sentence; the first that fits.
+// Other kinds, for the error; the first that fits is named.
 static bool is_empty(head h)
 {
     return h.n == 0;

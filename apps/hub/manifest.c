@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Manifests of ollama.
+// Reads manifests of ollama.
 #include "hub/manifest.h"
 
 #include "hub/name.h"

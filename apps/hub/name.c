@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of models, and what they may hold.
+// Reads names of models and checks their characters.
 #include "hub/name.h"
 
 #include "hub/disk.h"
@@ -21,8 +21,8 @@ bool hub_is_word(const char *text, size_t n)
     return true;
 }
 
-// Where it begins a character of two or three bytes that steers a terminal, or the order in which text is shown: U+0080
-// to U+009F, U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069, U+FEFF.
+// True at the start of a character of two or three bytes that controls a terminal, or the order in which text is shown:
+// U+0080 to U+009F, U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069, U+FEFF.
 static bool steers(const char *at)
 {
     const unsigned char *c = (const unsigned char *)at;
@@ -81,7 +81,7 @@ static bool copy(char *out, size_t size, const char *text, size_t n)
     return true;
 }
 
-// "org/repo" or "repo"; the hub's cache writes '/' as "--", so no name has that.
+// True for "org/repo" or "repo". The hub's cache writes '/' as "--", so names must not contain "--".
 static bool is_repo(const char *text, size_t n)
 {
     const char *slash = memchr(text, '/', n);
@@ -103,7 +103,7 @@ static bool is_revision(const char *text)
 
 hub_status hub_parse_hf(hub_name *name, const char *rest)
 {
-    if (strncmp(rest, "//", 2) == 0) rest += 2;   // hf://org/repo, as huggingface-hub writes it
+    if (strncmp(rest, "//", 2) == 0) rest += 2;   // hf://org/repo, as in huggingface-hub
     const size_t n = strcspn(rest, "@:");
     const char *at = rest + n;
     if (!is_repo(rest, n) || !copy(name->repo, sizeof name->repo, rest, n))
@@ -144,7 +144,7 @@ hub_status hub_check_hf(const hub_name *name)
 
 // ---------------------------------------------------------------------------------------- ollama
 
-// "host.example:5000" or "localhost": what stands before the first '/' and has a '.', a ':' or is localhost.
+// True for "host.example:5000" or "localhost": a text before the first '/' with a '.' or a ':', or localhost.
 static bool is_host(const char *text, size_t n)
 {
     bool is_far = n == strlen("localhost") && strncmp(text, "localhost", n) == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A build without libcurl: what is on this machine is found, listed and removed, and nothing is fetched.
+// A build without libcurl finds, lists and removes models on this machine, but fetches nothing.
 #include "hub/http.h"
 #include "hub/transfer.h"
 

@@ -39,7 +39,7 @@ static hub_status read_manifest(const char *path, hub_manifest *out)
     return status;
 }
 
-// The store that has the model, whole.
+// Finds the store that has the complete model.
 static hub_status find_store(const hub_settings *settings, const hub_name *name, size_t *store, hub_manifest *manifest)
 {
     hub_path path;
@@ -148,7 +148,7 @@ static uint64_t missing_bytes(const hub_settings *settings, const hub_manifest *
     return n_missing;
 }
 
-// The first line of the license, which is a layer of its own.
+// Reads the first line of the license, which is a separate layer.
 static void read_license(const hub_settings *settings, size_t store, const hub_manifest *manifest, char out[80])
 {
     snprintf(out, 80, "not stated");
@@ -177,7 +177,7 @@ static void announce(const hub_pull *pull, const hub_name *name, const hub_manif
     pull->watch.say(pull->watch.ctx, text);
 }
 
-// Small layers first, and among them the license, which is shown before the large one comes.
+// Fetches small layers first, so that the license is shown before the large layer.
 static hub_status fetch_layers(const hub_pull *pull, const hub_name *name, const hub_manifest *manifest)
 {
     uint64_t done = 0, n_kept;
@@ -199,7 +199,7 @@ static hub_status pull_model(const hub_pull *pull, const hub_name *name, hub_pat
     if (status != HUB_OK) return status;
     status = fetch_layers(pull, name, &manifest);
     if (status == HUB_OK) status = manifest_path(pull->settings->ollama[0].text, name, &path);
-    if (status == HUB_OK) status = hub_write_text(path.text, reply.body, reply.n);   // last: the model is whole now
+    if (status == HUB_OK) status = hub_write_text(path.text, reply.body, reply.n);   // last: the model is complete
     if (status == HUB_OK) status = blob_path(pull->settings->ollama[0].text, &manifest.layers[manifest.model], out);
     hub_reply_free(&reply);
     return status;
@@ -209,13 +209,13 @@ static hub_status pull_model(const hub_pull *pull, const hub_name *name, hub_pat
 
 typedef struct listing {
     const char *store;
-    size_t n_root;   // bytes of ".../manifests/"
+    size_t n_root;   // length of ".../manifests/"
     hub_each_fn each;
     void *ctx;
     int depth;
 } listing;
 
-// "host/namespace/model/tag"
+// Lists the model of "host/namespace/model/tag".
 static hub_status list_manifest(const listing *list, const char *path)
 {
     hub_path rest, name, blob;
@@ -265,9 +265,9 @@ static hub_status each_model(const hub_settings *settings, hub_each_fn each, voi
 // ---------------------------------------------------------------------------------------- removing
 
 typedef struct removal {
-    hub_manifest *manifest;   // what goes
+    hub_manifest *manifest;   // manifest to remove
     bool is_kept[HUB_MAX_LAYERS];
-    bool is_unsure;   // a manifest cannot be read: its blobs are not known
+    bool is_unsure;   // a manifest cannot be read, so its blobs are unknown
 } removal;
 
 static hub_status keep_others(void *ctx, const char *path, const char *name, bool is_folder)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that are not whole yet.
+// Incomplete files.
 #include "hub/part.h"
 
 #include "hub/disk.h"
@@ -16,7 +16,7 @@ typedef struct trailer {
 
 static const char magic[8] = {'F', 'R', 'I', 'T', 'P', 'A', 'R', '1'};
 
-// Adds to an error for want of room how to continue.
+// Adds to an error about disk space how the download can be continued.
 static hub_status tell_rest(hub_status status)
 {
     if (!hub_error_is_full()) return status;
@@ -45,7 +45,7 @@ static bool is_sized(const hub_part *part)
     return part->n_bytes != UINT64_MAX;
 }
 
-// Enough chunks that connections share the work to the end, not so many that requests cost time.
+// A chunk size with enough chunks to keep all connections busy, but not so many that requests take time.
 static uint64_t chunk_size(uint64_t n_bytes)
 {
     enum { LEAST = 512 << 10, MOST = 64 << 20 };
@@ -186,7 +186,7 @@ void hub_part_close(hub_part *part)
     part->done = NULL;
 }
 
-// The sentence that says why stays.
+// Keeps the last error.
 void hub_part_discard(hub_part *part)
 {
     hub_part_close(part);

@@ -42,7 +42,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-// A license is an identifier: "apache-2.0". It may stand in the model card or only among the tags.
+// Reads a license identifier: "apache-2.0". It may be in the model card or only among the tags.
 static void read_license(hub_repo *repo, const json_t *root)
 {
     const json_t *tags = json_object_get(root, "tags");
@@ -56,7 +56,7 @@ static void read_license(hub_repo *repo, const json_t *root)
     snprintf(repo->license, sizeof repo->license, "%s", license);
 }
 
-// False: the size is no size.
+// Returns false if the size is invalid.
 static bool read_size(const json_t *value, uint64_t *out)
 {
     *out = UINT64_MAX;
@@ -83,7 +83,7 @@ static hub_status read_file(hub_repo *repo, const json_t *item, const char *what
     const hub_status status = hub_repo_add(repo, path, n_bytes, &file);
     if (status != HUB_OK) return status;
     const char *sum = text_of(lfs, "sha256"), *blob = text_of(item, "blobId");
-    if (hub_is_hex(sum, 64)) {   // the hub names blobs by it
+    if (hub_is_hex(sum, 64)) {   // the hub names blobs by this hash
         memcpy(file->digest, sum, 65);
         memcpy(file->etag, sum, 65);
     } else if (!json_is_object(lfs) && hub_is_hex(blob, 40)) {
@@ -121,7 +121,7 @@ hub_status hub_repo_parse(hub_repo *repo, const char *json, size_t n, const char
 
 typedef struct folder_walk {
     hub_repo *repo;
-    size_t n_root;   // bytes of the path of the folder, with its '/'
+    size_t n_root;   // length of the folder's path, with its '/'
     int depth;
 } folder_walk;
 
@@ -136,7 +136,7 @@ static hub_status add_entry(void *ctx, const char *path, const char *name, bool 
         walk->depth--;
         return status;
     }
-    const uint64_t n_bytes = hub_file_bytes(path);   // of what a link leads to; none if that is gone
+    const uint64_t n_bytes = hub_file_bytes(path);   // of the target of a link; 0 if the target does not exist
     if (n_bytes == UINT64_MAX || !hub_is_safe_path(path + walk->n_root)) return HUB_OK;
     return hub_repo_add(walk->repo, path + walk->n_root, n_bytes, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where caches, tokens and servers are: the variables that huggingface-hub, ollama and other programs read, with their
-// meaning there.
+// Locations of caches, tokens and servers: reads the variables of huggingface-hub, ollama and other programs, with the
+// meaning that they have there.
 #include "common/text_file.h"
 #include "hub/disk.h"
 #include "hub/hub.h"
@@ -16,7 +16,7 @@ static const char *get(const char *name)
     return value && *value ? value : NULL;
 }
 
-// The first variable that is set, or HOME and the rest; "~/" is HOME. '/' at the end is dropped.
+// Sets the value of the first variable that is set, or HOME and the rest; "~/" is HOME. '/' at the end is removed.
 static hub_status set_folder(hub_path *out, const char *value, const char *base, const char *rest)
 {
     hub_status status;
@@ -43,8 +43,8 @@ static bool is_true(const char *name)
     return false;
 }
 
-// Reads the token from a variable or from the file that `huggingface-cli login` writes. A token is one word: anything
-// else could add lines to a request.
+// Reads the token from a variable or from the file that `huggingface-cli login` writes. A token must be one word,
+// because other text could add lines to a request.
 static void read_token(hub_settings *settings, const char *hf_home)
 {
     hub_path path;
@@ -88,7 +88,7 @@ hub_status hub_settings_read(hub_settings *settings)
         status = set_folder(&settings->ollama_registry, get("FRIT_OLLAMA_REGISTRY"), "https:/", "registry.ollama.ai");
     if (status == HUB_OK)
         status = add_folder(settings->ollama, &settings->n_ollama, get("OLLAMA_MODELS"), hub_home(), ".ollama/models");
-    if (status == HUB_OK && !get("OLLAMA_MODELS")) {   // where ollama runs as a service
+    if (status == HUB_OK && !get("OLLAMA_MODELS")) {   // the folder of ollama as a service
         status = add_folder(settings->ollama, &settings->n_ollama, NULL, "/usr/share/ollama", ".ollama/models");
         if (status == HUB_OK)
             status = add_folder(settings->ollama, &settings->n_ollama, NULL, "/var/lib/ollama", "models");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of sources, and from a text to a name of one.
+// The table of sources, and the parsing of names.
 #include "hub/disk.h"
 #include "hub/hub.h"
 #include "hub/name.h"
@@ -34,7 +34,7 @@ bool hub_is_name(const char *text)
 
 // ---------------------------------------------------------------------------------------- the user's table
 
-// Where the quantization, file or tag of a name begins: its ':', or its end.
+// The start of the quantization, file or tag of a name: its ':', or its end.
 static size_t part_begin(const char *value)
 {
     const hub_source *source = source_of(value);
@@ -51,7 +51,8 @@ static hub_status expand(const char *value, hub_path *out)
     return status == HUB_OK ? hub_name_text(&name, out) : status;
 }
 
-// "qwen = hf:Qwen/Qwen3-8B-GGUF:Q4_K_M": the value for "qwen"; for "qwen:Q8_0" with that quantization.
+// Finds a row such as "qwen = hf:Qwen/Qwen3-8B-GGUF:Q4_K_M": its value for "qwen"; for "qwen:Q8_0", with this
+// quantization.
 static hub_status look_up(const char *path, const cli_config *config, const char *text, hub_path *out)
 {
     const size_t n_word = strcspn(text, ":");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Names as browsers and other programs write them: pages of the Hugging Face hub and of ollama's library, with or
-// without a scheme, and what other programs take without a prefix.
+// Names in other spellings: addresses of pages of the Hugging Face hub and of ollama's library, with or without a
+// scheme, and names that other programs accept without a prefix.
 #include "hub/name.h"
 
 #include <ctype.h>
@@ -10,12 +10,12 @@
 
 enum { MAX_SEGMENTS = 24 };
 
-typedef struct page {   // of a site: its path, decoded and cut at '/'
+typedef struct page {   // address of a page: its path, decoded and cut at '/'
     const char *typed;
     char text[2048];
     const char *segments[MAX_SEGMENTS];
     size_t n;
-    char file[1024];   // "?show_file_info=FILE", as the hub's pages link to a file of the list
+    char file[1024];   // "?show_file_info=FILE", as in the hub's list of files
 } page;
 
 // ---------------------------------------------------------------------------------------- sites
@@ -45,14 +45,14 @@ static const char *after_scheme(const char *text)
     return strncasecmp(text, "http://", 7) == 0 ? text + 7 : text;
 }
 
-// The site that a text names, and what follows its host.
+// Returns the site of an address, and the text after its host.
 static size_t site_of(const char *text, const char **rest)
 {
     const char *host = after_scheme(text);
     const size_t n = strcspn(host, "/?#");
     size_t i = 0;
     while (i < N_SITES && (strlen(sites[i].host) != n || strncasecmp(sites[i].host, host, n) != 0)) i++;
-    if (i < N_SITES && host == text && !host[n]) return N_SITES;   // a word, until a path follows
+    if (i < N_SITES && host == text && !host[n]) return N_SITES;   // a word, unless a path follows
     *rest = host + n;
     return i;
 }
@@ -70,7 +70,7 @@ static int hex_of(char c)
     return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10 : -1;
 }
 
-// "a%20b" becomes "a b". False if that is longer than the room, or has a zero.
+// Decodes "a%20b" to "a b". False if the result is too long, or has a zero.
 static bool decode(const char *text, size_t n, char *out, size_t size)
 {
     size_t used = 0;
@@ -108,7 +108,7 @@ static bool read_page(page *p, const char *typed, const char *rest)
     return true;
 }
 
-// "a/b/c" of the segments from `first` on.
+// Joins the segments from `first` on to "a/b/c".
 static bool join(const page *p, size_t first, size_t end, char *out, size_t size)
 {
     size_t used = 0;
@@ -141,7 +141,7 @@ static hub_status refuse_hf(const page *p)
                     p->typed);
 }
 
-// A branch, a tag or a commit; those that hold a '/' come as several segments too.
+// The number of segments of a branch, a tag or a commit; a name with a '/' has several segments.
 static size_t revision_segments(const page *p, size_t at)
 {
     const bool is_ref = strcmp(p->segments[at], "refs") == 0 && at + 2 < p->n;
@@ -159,7 +159,7 @@ static bool has_model_ending(const char *file)
     return false;
 }
 
-// What follows the repository: "tree/main", "blob/main/FILE", "resolve/main/FILE", ...
+// Reads the text after the repository: "tree/main", "blob/main/FILE", "resolve/main/FILE", ...
 static hub_status read_place(const page *p, size_t at, hub_name *out)
 {
     static const char *const files[] = {"resolve", "blob", "raw", "blame", "edit"};
@@ -177,7 +177,7 @@ static hub_status read_place(const page *p, size_t at, hub_name *out)
         at = end;
     }
     if (is_file && at >= p->n) return refuse_hf(p);
-    if (strcmp(verb, "tree") != 0 && is_folder) at = p->n;   // a list of commits is of all files
+    if (strcmp(verb, "tree") != 0 && is_folder) at = p->n;   // a list of commits is about all files
     return join(p, at, p->n, out->part, sizeof out->part) ? HUB_OK : refuse_hf(p);
 }
 
@@ -191,14 +191,14 @@ static hub_status read_hf(const page *p, hub_name *out)
     if (p->n == 0 || IS_ONE_OF(p->segments[0], others)) return refuse_hf(p);
     const size_t n_repo = p->n < 2 || IS_ONE_OF(p->segments[1], hf_verbs) ? 1 : 2;
     if (!join(p, 0, n_repo, repo, sizeof repo)) return refuse_hf(p);
-    hub_status status = hub_parse_hf(out, repo);   // with ":Q4_K_M", as programs take it
+    hub_status status = hub_parse_hf(out, repo);   // may include ":Q4_K_M"
     if (status == HUB_OK && p->n > n_repo && out->part[0]) return refuse_hf(p);
     if (status == HUB_OK && p->n > n_repo) status = read_place(p, n_repo, out);
     if (status == HUB_OK && !out->part[0]) snprintf(out->part, sizeof out->part, "%s", p->file);
     return status == HUB_OK ? hub_check_hf(out) : status;
 }
 
-// "x.gguf", "x.imatrix": what files end in, and versions ("v1.5") do not.
+// True for "x.gguf", "x.imatrix": endings of files, unlike versions ("v1.5").
 static bool is_path_of_file(const char *text)
 {
     const char *dot = strrchr(text, '.');
@@ -212,7 +212,7 @@ bool hub_url_is_hf(const char *endpoint, const char *url, hub_name *name)
     const size_t n = strlen(endpoint);
     page at;
     if (strncmp(url, endpoint, n) != 0 || url[n] != '/' || !read_page(&at, url, url + n)) return false;
-    // A mirror may have other files too: those are no repositories.
+    // A mirror may have other files too, which are not repositories.
     const bool is_repo = at.n == 2 && !is_path_of_file(at.segments[1]);
     const bool is_place =
         (at.n > 1 && IS_ONE_OF(at.segments[1], hf_verbs)) || (at.n > 2 && IS_ONE_OF(at.segments[2], hf_verbs));
@@ -263,7 +263,7 @@ hub_status hub_guess_name(const char *text, hub_path *out)
         if (hub_parse_hf(&name, text) != HUB_OK) return HUB_E_NOT_FOUND;
         return hub_path_set(out, "hf:%s", text);
     }
-    // "llama3.2:1b"; without a tag it may be many things. A single letter is a disk of Windows.
+    // Accepts "llama3.2:1b"; without a tag the text is ambiguous. A single letter is a Windows drive.
     if (!colon || n < 2 || hub_parse_ollama(&name, text) != HUB_OK) return HUB_E_NOT_FOUND;
     return hub_path_set(out, "ollama:%s", text);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sentences of failures, and paths.
+// Errors, and paths.
 #include "hub/hub.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 static _Thread_local char sentence[2048];
 static _Thread_local bool is_full;
 
-// What comes from a server is shown without control characters, which could move a terminal's cursor.
+// Replaces control characters in text from a server, which could move a terminal's cursor.
 static void drop_controls(char *text)
 {
     for (; *text; text++)
@@ -17,7 +17,7 @@ static void drop_controls(char *text)
 
 hub_status hub_fail(hub_status status, const char *format, ...)
 {
-    char text[sizeof sentence];   // an argument may be the last sentence
+    char text[sizeof sentence];   // an argument may be the previous error
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// hub/studio.h: models that LM Studio has fetched: PUBLISHER/MODEL/FILE in a folder of its own. They are read there.
+// hub/studio.h: models that LM Studio has fetched: PUBLISHER/MODEL/FILE in its own folder, which is only read.
 #pragma once
 #include "hub/hub.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transfers. One thread drives all connections: libcurl calls the functions below when bytes come, and between these
-// calls the bytes that are there are added to the hash, so that little is left to read when the last one has come.
+// Transfers. One thread drives all connections: libcurl calls the functions below when bytes arrive. Between these
+// calls, bytes that are present are added to the hash, so that little is left to read after the last byte has arrived.
 #include "hub/transfer.h"
 
 #include "hub/curl.h"
@@ -17,7 +17,7 @@ enum { MAX_SLOTS = 16, MAX_REDIRECTS = 8, MAX_FAILURES = 6, MAX_RESTARTS = 3, HA
 
 typedef struct transfer transfer;
 
-typedef struct slot {   // a connection, and the chunk that it fetches
+typedef struct slot {   // a connection, and its chunk
     transfer *t;
     CURL *curl;
     struct curl_slist *headers;
@@ -25,7 +25,7 @@ typedef struct slot {   // a connection, and the chunk that it fetches
     hub_path url;
     bool is_active, is_checked, is_refused;
     size_t chunk;
-    uint64_t at;   // of the next byte
+    uint64_t at;   // position of the next byte
     int n_redirects;
     char detail[CURL_ERROR_SIZE];
 } slot;
@@ -36,17 +36,17 @@ struct transfer {
     CURLM *multi;
     slot slots[MAX_SLOTS];
     int n_slots;
-    hub_path direct;     // where redirects led; "": ask the server
-    bool has_ranges;     // it has given one
-    bool is_stream;      // it gives none: one reply has all
-    bool is_changed;     // it has another file now
-    hub_status status;   // of what failed within a call of libcurl
+    hub_path direct;     // target of redirects; "": ask the server
+    bool has_ranges;     // the server has sent a range
+    bool is_stream;      // the server does not support ranges: one reply has the whole file
+    bool is_changed;     // the server has another version of the file now
+    hub_status status;   // status of a failure inside a call of libcurl
     int n_failures, n_restarts;
-    double resume_s;     // no request before that time
-    bool is_known;       // its first bytes are those of such a file
-    double least_free;   // of a file of unknown size: what the disk keeps free
-    uint64_t n_looked;   // bytes that were there when the disk was looked at
-    hub_digest sum;      // from the first byte that is hashed on
+    double resume_s;     // time before which no request is sent
+    bool is_known;       // the kind of the file has been checked
+    double least_free;   // for a file of unknown size: free space to leave on the disk
+    uint64_t n_looked;   // bytes present when the free space was checked last
+    hub_digest sum;      // hash of the prefix so far
     uint64_t n_hashed;
     char *buffer;
 };
@@ -63,7 +63,7 @@ static uint64_t chunk_begin(const transfer *t, size_t chunk)
 
 // ---------------------------------------------------------------------------------------- replies
 
-// What If-Range takes: an etag that is not weak, or a date.
+// Returns the value for If-Range: an etag that is not weak, or a date.
 static const char *validator_of(const hub_head *head)
 {
     if (head->etag[0] == '"') return head->etag;
@@ -89,7 +89,7 @@ static hub_status check_whole(slot *s)
     transfer *t = s->t;
     if (is_sized(t) && s->head.n_bytes != UINT64_MAX && s->head.n_bytes != t->part.n_bytes)
         return fail_size(t, s->head.n_bytes);
-    if (t->part.n_done > 0) {   // it was asked for what is missing: it has another file, or gives no ranges
+    if (t->part.n_done > 0) {   // a range was requested, so the server has another file or does not support ranges
         t->is_changed = true;
         return HUB_OK;
     }
@@ -125,7 +125,7 @@ static size_t take_bytes(char *bytes, size_t size, size_t n, void *ctx)
     const size_t n_bytes = size * n;
     if (!s->is_checked) check_reply(s);
     if (t->status != HUB_OK || t->is_changed) return 0;
-    if (s->is_refused) return n_bytes;   // a page that explains; the status is enough
+    if (s->is_refused) return n_bytes;   // a page with an explanation; the status is enough
     const uint64_t end = chunk_begin(t, s->chunk) + hub_part_chunk_bytes(&t->part, s->chunk);
     if (is_sized(t) && !t->is_stream && n_bytes > end - s->at) {
         t->status = hub_fail(HUB_E_DATA, "%s: the server sends more than it was asked for", t->o->what);
@@ -174,7 +174,7 @@ static hub_status begin_request(slot *s)
     curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, s);
     curl_easy_setopt(s->curl, CURLOPT_ERRORBUFFER, s->detail);
     curl_easy_setopt(s->curl, CURLOPT_PRIVATE, s);
-    // With version 2 all ranges would share one connection, and its speed.
+    // HTTP/2 would send all ranges over one connection, with the speed of one.
     curl_easy_setopt(s->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(s->curl, CURLOPT_BUFFERSIZE, 262144L);
     if (curl_multi_add_handle(t->multi, s->curl) != CURLM_OK) return hub_fail(HUB_E_MEMORY, "out of memory");
@@ -182,7 +182,7 @@ static hub_status begin_request(slot *s)
     return HUB_OK;
 }
 
-// One connection first; more of them once the server has shown that it gives ranges.
+// Begins with one connection; more are added after the server has sent a range.
 static hub_status begin_more(transfer *t)
 {
     hub_status status = HUB_OK;
@@ -191,7 +191,7 @@ static hub_status begin_more(transfer *t)
     int n_active = 0;
     for (int i = 0; i < t->n_slots; i++) n_active += t->slots[i].is_active;
     if (t->is_stream && n_active == 0 && t->part.n_done > 0 && t->part.n_done < t->part.n_bytes) {
-        t->is_changed = true;   // a reply of the whole file broke off: from the beginning
+        t->is_changed = true;   // a reply with the whole file broke off, so it starts at the beginning
         return HUB_OK;
     }
     for (int i = 0; i < t->n_slots && status == HUB_OK; i++) {
@@ -230,7 +230,7 @@ static hub_status restart(transfer *t)
 
 // ---------------------------------------------------------------------------------------- ends of requests
 
-// What may pass is tried again, later each time. The sentence stands already.
+// Tries again after a temporary failure, with growing delays. The error is set already.
 static hub_status try_again(transfer *t, hub_status status, int wait_s)
 {
     enum { LONGEST_WAIT = 60 };
@@ -264,7 +264,7 @@ static hub_status end_refused(slot *s)
         return HUB_OK;
     }
     const hub_status status = hub_http_refused(&s->head, s->url.text, t->o->what, t->o->token && t->o->token[0]);
-    if (t->direct.text[0] && code >= 400 && code < 500) {   // the address that a redirect gave has a time limit
+    if (t->direct.text[0] && code >= 400 && code < 500) {   // the address from a redirect has expired
         t->direct.text[0] = 0;
         return try_again(t, status, 0);
     }
@@ -276,12 +276,12 @@ static hub_status end_request(slot *s, CURLcode code)
     transfer *t = s->t;
     stop_slot(s);
     if (t->status != HUB_OK || t->is_changed) return t->status;
-    if (!s->is_checked && code == CURLE_OK) check_reply(s);   // a reply without a body
+    if (!s->is_checked && code == CURLE_OK) check_reply(s);   // the reply has no body
     if (t->status != HUB_OK || t->is_changed) return t->status;
     if (code != CURLE_OK) return try_again(t, hub_curl_failed(code, s->detail, s->url.text), -1);
     if (s->is_refused) return end_refused(s);
     if (!is_sized(t))
-        t->part.n_bytes = s->at;   // the end of the reply is the end of the file
+        t->part.n_bytes = s->at;   // the file ends with the reply
     else if (!t->is_stream && t->part.done[s->chunk] < hub_part_chunk_bytes(&t->part, s->chunk))
         return try_again(t, hub_fail(HUB_E_NETWORK, "%s: the server's answer ends early", t->o->what), -1);
     return HUB_OK;
@@ -304,7 +304,7 @@ static hub_status end_requests(transfer *t)
 
 // ---------------------------------------------------------------------------------------- the hash
 
-// Adds a piece of what is there from the start on; false if there was none.
+// Adds bytes of the complete prefix to the hash; false if there are none.
 static bool hash_some(transfer *t)
 {
     const uint64_t n_prefix = is_sized(t) ? hub_part_prefix(&t->part) : 0;
@@ -321,7 +321,7 @@ static hub_status check_hash(transfer *t)
 {
     char hex[65];
     if (!t->o->digest[0]) return HUB_OK;
-    if (t->n_hashed == 0) hub_digest_init(&t->sum, t->o->digest, t->part.n_bytes);   // of a file without bytes too
+    if (t->n_hashed == 0) hub_digest_init(&t->sum, t->o->digest, t->part.n_bytes);   // also for an empty file
     while (t->n_hashed < t->part.n_bytes && t->status == HUB_OK) {
         if (t->o->watch->stops(t->o->watch->ctx)) return hub_fail(HUB_E_CANCELLED, "stopped");
         t->o->watch->progress(t->o->watch->ctx, t->o->what, t->n_hashed, t->part.n_bytes, true);
@@ -337,7 +337,7 @@ static hub_status check_hash(transfer *t)
 
 // ---------------------------------------------------------------------------------------- what comes
 
-// Bytes from the first one on.
+// The length of the complete prefix.
 static uint64_t n_there(const transfer *t)
 {
     return is_sized(t) ? hub_part_prefix(&t->part) : t->part.n_done;
@@ -355,8 +355,8 @@ static hub_status check_kind(transfer *t, bool is_complete)
     return status;
 }
 
-// A file of unknown size, which may have no end, leaves room on the disk: 1 GiB, or half of what was free where that is
-// less.
+// Checks that a file of unknown size, which may be endless, leaves room on the disk: 1 GiB, or half of the space that
+// was free if it is less.
 static hub_status check_room(transfer *t)
 {
     enum { BYTES_BETWEEN = 16 << 20 };
@@ -399,7 +399,7 @@ static hub_status fetch(transfer *t)
         if (status == HUB_OK && !is_complete(t)) curl_multi_poll(t->multi, NULL, 0, hash_some(t) ? 0 : 100, NULL);
         if (status == HUB_OK) status = t->status;
     }
-    return status == HUB_OK ? check_kind(t, true) : status;   // of a part that was whole already
+    return status == HUB_OK ? check_kind(t, true) : status;   // for a part that was complete already
 }
 
 static void close_slots(transfer *t)
@@ -413,7 +413,7 @@ static void close_slots(transfer *t)
     free(t->buffer);
 }
 
-// How to go on, after the sentence that says why not.
+// Adds to an error how the download can be continued.
 static hub_status tell_rest(const transfer *t, hub_status status)
 {
     if (t->part.n_done == 0 || t->o->n_bytes == UINT64_MAX || status == HUB_E_DISK) return status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files at an address: HOST/HASH OF THE ADDRESS/FILE in a folder of frit's own, with the address beside it.
+// Files at an address, stored as HOST/HASH OF THE ADDRESS/FILE in frit's own folder, with a file that contains the
+// address.
 #include "hub/disk.h"
 #include "hub/http.h"
 #include "hub/name.h"
@@ -36,7 +37,7 @@ static hub_status find(const hub_settings *settings, const hub_name *name, hub_p
 
 // ---------------------------------------------------------------------------------------- fetching
 
-// Size and etag, from the first byte of the file: some servers do not answer HEAD.
+// Finds size and etag by requesting the first byte, because some servers do not answer HEAD.
 static hub_status probe(const hub_pull *pull, const hub_name *name, hub_head *head)
 {
     hub_reply reply;
@@ -45,7 +46,8 @@ static hub_status probe(const hub_pull *pull, const hub_name *name, hub_head *he
     if (status != HUB_OK) return status;
     *head = reply.head;
     hub_reply_free(&reply);
-    if (head->status == 405 || head->status == 501) {   // it knows no HEAD: the file is fetched in one piece
+    if (head->status == 405 || head->status == 501) {   // the server does not support HEAD: the file is fetched in one
+                                                        // piece
         head->n_bytes = UINT64_MAX;
         head->etag[0] = head->modified[0] = 0;
         return HUB_OK;

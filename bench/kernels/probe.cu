@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels for bench_gpu: a probe of how fast memory is read, and random weights made on the GPU.
+// Kernels for bench_gpu: a measurement of the speed of reading memory, and random weights made on the GPU.
 #include "probe_args.h"
 #include "ptx.cuh"
 
@@ -32,7 +32,7 @@ DEVICE u32 hash(u64 x)
     return (u32)(x >> 32);
 }
 
-// Random bytes.
+// Fills memory with random bytes.
 extern "C" __global__ void __launch_bounds__(512) fill_bytes(const bench_probe_args a)
 {
     const u64 n = a.n_bytes / 4, stride = (u64)gridDim.x * blockDim.x;

@@ -31,8 +31,8 @@ typedef struct frit_engine_options {
     const char *numa;
     // A folder that caches weights in the layout of this machine's kernels: one file per model, as large as the model.
     // Later engines map the file: they start faster, and processes share its memory. Damaged files and files of other
-    // versions are written again, and failures are warnings. Files are never removed. Models in memory are not cached.
-    // NULL: no cache.
+    // versions are written again, and failures are warnings. Files are never removed. A model that was opened from
+    // memory is not cached. NULL: no cache.
     const char *weights_cache;
     bool no_fuse;   // run the graph without fusion (slower; for comparison)
     // Models with recurrent states or attention windows: the number of snapshots of a session that
@@ -40,16 +40,16 @@ typedef struct frit_engine_options {
     int32_t n_state_copies;
     frit_progress_fn progress;   // called while weights are packed, and quantized if the model's options say so
     void *progress_ctx;
-    // Most prompt tokens of a step while a session generates; it bounds how long a session waits for its next token. 0:
-    // as many as make a step 2.75 times as long as a step without prompts, by measurement; -1: no limit.
+    // Most prompt tokens of a step while a session generates. This bounds the time until the session's next token. 0:
+    // as many tokens as make a step 2.75 times as long as a step without prompts, by measurement; -1: no limit.
     int32_t prompt_budget;
     // The device to use beside the CPU, by the name of its backend ("cuda"); "cpu": none. NULL: the first usable one.
     const char *device;
-    // How many layers run on the device, counted from the end, the output first: a number, or "all". NULL or "auto": as
-    // many as its memory has room for. Without a device a number is only a warning.
+    // The number of layers that run on the device, counted from the end, the output first: a number, or "all". NULL or
+    // "auto": as many as its memory has room for. Without a device a number is only a warning.
     const char *gpu_layers;
-    // "REGEX=DEVICE", several separated by commas: operations on a tensor whose name matches run on that device, if it
-    // can run them; the first rule that matches counts. NULL: none.
+    // "REGEX=DEVICE", several separated by commas: operations on a tensor whose name matches run on this device, if it
+    // can run them; the first rule that matches is used. NULL: none.
     const char *override_tensor;
     // Results do not depend on how a prompt is divided into steps, nor on the sessions that share a step, on any
     // processor: AMX is not used.
@@ -63,12 +63,12 @@ typedef struct frit_engine_options {
     // when a session begins with their tokens. 0: none.
     int32_t prefix_host_mib;
     // "on" (NULL): fits the context (if n_ctx is 0), the layers of gpu_layers "auto" and the cache types (if none is
-    // set) to free memory, and refuses a configuration that does not fit. "off": the model's trained context and the
-    // default types, without a look at free memory.
+    // set) to free memory, and refuses a configuration that does not fit. "off": uses the model's trained context and
+    // the default types without checking free memory.
     const char *fit;
     // "FOLDER" or "FOLDER:SIZE" (4G): keeps pages of the prefix cache in files, at most SIZE bytes, when memory has no
     // room for them and when the engine is freed; the least recently used are removed. Later engines of the model, in
-    // any process, find them. The files contain the sessions' tokens. Failures are warnings. NULL: none.
+    // any process, use them. The files contain the sessions' tokens. Failures are warnings. NULL: none.
     const char *prefix_disk;
     uint64_t reserved[1];
 } frit_engine_options;
@@ -91,22 +91,23 @@ typedef struct frit_engine_info {
     uint64_t kv_token_bytes;   // bytes of the KV cache per token
     uint64_t scratch_bytes;    // buffers of the plans that steps have built so far
     uint64_t weight_bytes;     // weights that steps read, each counted once
-    // Weights in memory in the layout of this machine's kernels, a part of weight_bytes. Engines of one model with the
-    // same layout share them. Other weights are read from the mapped file.
+    // Weights in memory in the layout of this machine's kernels, included in weight_bytes. Engines of one model with
+    // the same layout share them. Other weights are read from the mapped file.
     uint64_t packed_bytes;
     uint64_t reserved[6];
 } frit_engine_info;
 // Must be called between steps, by the engine's thread.
 FRIT_API frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *info);
 
-// An estimate of the memory that an engine with some options would need, and of what it would choose. Loads no weights.
+// An estimate of the memory that an engine with some options would need, and of the values that it would choose. Loads
+// no weights.
 //
 //     frit_estimate_new(&estimate, model, &(frit_engine_options){.n_ctx = 8192});
 //     for (size_t i = 0; frit_estimate_get_device(estimate, i, &device); i++) ...
 typedef struct frit_estimate frit_estimate;
 
 typedef struct frit_estimate_info {
-    const char *why_not;   // the sentence with which frit_engine_new would refuse; NULL: all fits
+    const char *why_not;   // the sentence with which frit_engine_new would fail; NULL: the engine fits
     int32_t n_ctx, n_ctx_train, n_sessions;
     const char *cache_type_k, *cache_type_v;
     uint64_t kv_token_bytes;   // of the cache, for one token
@@ -114,7 +115,7 @@ typedef struct frit_estimate_info {
     uint64_t reserved[8];
 } frit_estimate_info;
 
-// A memory: that of a device, or the host's, which is the last one.
+// The memory of a device; the last one is the host's.
 typedef struct frit_estimate_device {
     const char *name;        // "cpu"
     int32_t n_layers;        // layers that run there, embedding and output included
@@ -127,7 +128,7 @@ typedef struct frit_estimate_device {
     uint64_t reserved[8];
 } frit_estimate_device;
 
-// Fails as frit_engine_new does, except for lack of memory: then frit_estimate_info.why_not has the sentence.
+// Fails as frit_engine_new does, except for lack of memory: frit_estimate_info.why_not then has the sentence.
 FRIT_API frit_status frit_estimate_new(frit_estimate **out, frit_model *model, const frit_engine_options *options);
 FRIT_API void frit_estimate_free(frit_estimate *estimate);
 // The texts live as long as the estimate.
@@ -139,8 +140,8 @@ FRIT_API bool frit_estimate_get_device(const frit_estimate *estimate, size_t i, 
 //
 // Fails only for faults of the engine: FRIT_E_IO if the model's file shrank, FRIT_E_MEMORY. No token has run then, and
 // the step may be tried again. A fault of one session becomes its status (frit_session_status), and other sessions run
-// all the same. Sessions take pages of the cache when their tokens run, and wait if none is free. FRIT_E_LIMIT if all
-// sessions wait: free or truncate one.
+// nevertheless. Sessions take pages of the cache when their tokens run, and wait if no page is free. FRIT_E_LIMIT if
+// all sessions wait: free or truncate one.
 FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 
 // A step in two calls, so that the caller prepares the next step while a device runs this one. frit_engine_submit hands
@@ -157,11 +158,11 @@ FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 // and frit_embed_texts wait for all steps first. frit_engine_free waits too, and drops the results. On the CPU a step
 // has run when frit_engine_submit returns. Row functions of a step are called before the next step is submitted.
 //
-// If a step fails after it was submitted (a device's error), its tokens and those of the steps after it are queued
-// again. Sessions of recurrent models fail instead, because their state is lost. The status of a step is kept until the
-// second step after it is submitted.
+// If a step fails after it was submitted (a device's error), its tokens and the tokens of later steps are queued again.
+// Sessions of recurrent models fail instead, because their state is lost. The status of a step is kept until the second
+// step after it is submitted.
 FRIT_API frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_rows);
-// Both return the status of the step; FRIT_E_INVALID for a step that was not submitted.
+// Both functions return the status of the step; FRIT_E_INVALID for a step that was not submitted.
 FRIT_API frit_status frit_engine_poll(frit_engine *engine, uint64_t step, bool *done);
 FRIT_API frit_status frit_engine_wait(frit_engine *engine, uint64_t step);
 

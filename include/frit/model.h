@@ -21,7 +21,7 @@ typedef struct frit_option_list {
 typedef enum frit_log_level { FRIT_LOG_ERROR, FRIT_LOG_WARNING, FRIT_LOG_INFO, FRIT_LOG_DEBUG } frit_log_level;
 typedef void (*frit_log_fn)(void *ctx, frit_log_level level, const char *sentence);
 
-// Called with 0...1 while a model loads; return false to cancel (FRIT_E_CANCELLED).
+// Called with 0...1 while a model loads; returns false to cancel (FRIT_E_CANCELLED).
 typedef bool (*frit_progress_fn)(void *ctx, double done);
 
 typedef struct frit_model_options {
@@ -55,7 +55,7 @@ FRIT_API frit_status frit_model_open(frit_model **out, const char *path, const f
 // "memory", and `no_mmap` has no effect. FRIT_E_UNSUPPORTED for a part of a split set.
 FRIT_API frit_status frit_model_open_memory(frit_model **out, const void *bytes, size_t n_bytes,
                                             const frit_model_options *options);
-// Opens the model's multi-token prediction layer as a draft model: an engine of it drafts tokens for sessions of
+// Opens the model's multi-token prediction layer as a draft model. An engine of it drafts tokens for sessions of
 // `model` (frit_speculate_options.draft) from their hidden states. Keeps `model` alive. FRIT_E_UNSUPPORTED if the file
 // has no such layer, or lacks some of its tensors.
 FRIT_API frit_status frit_model_open_next(frit_model **out, frit_model *model);
@@ -76,7 +76,7 @@ typedef struct frit_model_info {
     const char *name;           // general.name, or ""
     const char *file_type;      // "q4_k_m", or the most frequent tensor type
     const char *tokenizer;      // "gpt2", "llama", ..., "none"
-    const char *chat_format;    // name of the recognised template family, or "" without one
+    const char *chat_format;    // name of the recognised template family; "": no template
     int64_t n_params;           // weights in all tensors
     uint64_t n_bytes;           // their size in the file
     uint64_t bytes_per_token;   // weight bytes that one decode step reads
@@ -84,8 +84,8 @@ typedef struct frit_model_info {
     frit_token decoder_start;   // encoder-decoders: the token that generated text begins with
     int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_head, n_head_kv, n_ff;
     size_t n_tensors, n_meta;
-    bool adds_bos, adds_eos;   // FRIT_TEXT_SPECIAL puts these tokens around a text
-    int32_t n_layer_next;      // layers for multi-token prediction that the file has beside n_layer
+    bool adds_bos, adds_eos;   // FRIT_TEXT_SPECIAL adds these tokens around a text
+    int32_t n_layer_next;      // layers for multi-token prediction in the file, in addition to n_layer
     uint64_t reserved[8];
 } frit_model_info;
 
@@ -101,8 +101,8 @@ typedef struct frit_tensor_info {
 // All pointers in the results live as long as the model.
 FRIT_API frit_status frit_model_get_info(const frit_model *model, frit_model_info *info);
 FRIT_API bool frit_model_get_tensor(const frit_model *model, size_t i, frit_tensor_info *info);
-// Bytes of the KV cache per token, with cache types as in frit_engine_options (NULL: "f16"). 0 if no layer has keys and
-// values, or if the file's metadata is incomplete.
+// Returns the bytes of the KV cache per token, with cache types as in frit_engine_options (NULL: "f16"). 0 if no layer
+// has keys and values, or if the file's metadata is incomplete.
 FRIT_API uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache_type_k, const char *cache_type_v);
 // Returns the key of metadata pair i, or NULL past the end, and writes its value as text: at most `max_items` items of
 // an array, and at most `size` bytes with the final zero.
@@ -122,9 +122,10 @@ typedef struct frit_meta_info {
     uint64_t reserved[8];
 } frit_meta_info;
 
-// Metadata by key, under GGUF's names ("llama.context_length"), also for models of other formats. `i` is the item of an
-// array; a single value is item 0. Integers and floats convert into each other where that is exact, and a bool reads as
-// 0 or 1. FRIT_E_NOT_FOUND if there is no such key, FRIT_E_INVALID for an item past the end or a value of another type.
+// Finds metadata by key, under GGUF's names ("llama.context_length"), also for models of other formats. `i` is the item
+// of an array; a single value is item 0. Integers and floats convert into each other if the conversion is exact, and a
+// bool reads as 0 or 1. FRIT_E_NOT_FOUND if there is no such key, FRIT_E_INVALID for an item past the end or a value of
+// another type.
 FRIT_API frit_status frit_model_find_meta(const frit_model *model, const char *key, frit_meta_info *info);
 FRIT_API frit_status frit_model_meta_int(const frit_model *model, const char *key, uint64_t i, int64_t *value);
 FRIT_API frit_status frit_model_meta_float(const frit_model *model, const char *key, uint64_t i, double *value);
@@ -150,7 +151,7 @@ typedef struct frit_quantize_options {
     const char *mix;          // "q4_k_m", "iq3_xs", ...; NULL: only a type
     const char *importance;   // a file of 'frit imatrix' or llama-imatrix; NULL: none
     frit_option_list
-        keep;   // "REGEX=TYPE": tensors whose names match get this type; the first rule that matches counts
+        keep;   // "REGEX=TYPE": tensors whose names match get this type; the first rule that matches is used
     const char *output_type, *embedding_type;   // of the output matrix and the token table; NULL: by the mix
     bool pure;                                  // the mix's main type for all matrices
     // If set, called with every tensor in the order of the file, and no file is written; `target` may be NULL. The
@@ -182,12 +183,12 @@ typedef struct frit_convert_options {
 // that other engines expect: order of rows, tokenizer, chat template. A PEFT adapter becomes a GGUF adapter. `target`
 // ends in ".gguf"; the files of a split set are called NAME-00001-of-00003.gguf and so on.
 //
-// Vectors and small tensors stay f32. A matrix whose rows are no multiple of the type's block size gets the next finer
-// type with blocks of 32 (q5_0 for q4_k, iq4_nl for q2_k, q3_k and i-quants, q5_1 for q5_k, q8_0 for q6_k), else f16;
-// `log` receives a warning that counts and names these matrices.
+// Vectors and small tensors stay f32. A matrix whose row length is not a multiple of the type's block size gets the
+// next finer type with blocks of 32 (q5_0 for q4_k, iq4_nl for q2_k, q3_k and i-quants, q5_1 for q5_k, q8_0 for q6_k),
+// or else f16; `log` receives a warning that counts and names these matrices.
 //
 // Uses memory for a few rows, not for the model. A failed conversion leaves no file under a final name. FRIT_E_INVALID
-// for an unknown type, a bad size or a bad name; FRIT_E_IO; else as frit_model_open.
+// for an unknown type, a bad size or a bad name; FRIT_E_IO; otherwise fails as frit_model_open.
 FRIT_API frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options);
 
 #ifdef __cplusplus

@@ -12,10 +12,10 @@ extern "C" {
 FRIT_API frit_status frit_session_new(frit_session **out, frit_engine *engine);
 FRIT_API void frit_session_free(frit_session *session);
 
-// FRIT_OK, or why the session failed in a step, with frit_error's sentence. FRIT_E_FORMAT: logits or hidden states are
-// not finite, because weights are damaged. A failed session has no logits and no pending tokens, does not run, does not
-// call row functions, and refuses pushes with its status until frit_session_truncate, frit_session_encode or
-// frit_session_load clears it. Truncate it to 0: its cached values may be bad too.
+// Returns FRIT_OK, or the status with which the session failed in a step, with frit_error's sentence. FRIT_E_FORMAT:
+// logits or hidden states are not finite, because weights are damaged. A failed session has no logits and no pending
+// tokens, does not run, does not call row functions, and refuses pushes with its status until frit_session_truncate,
+// frit_session_encode or frit_session_load clears it. Truncate it to 0: its cached values may be bad too.
 FRIT_API frit_status frit_session_status(const frit_session *session);
 
 // Creates a second session of the same engine that continues exactly as this one would. It has the session's tokens
@@ -33,9 +33,10 @@ FRIT_API frit_status frit_session_fork(frit_session **out, const frit_session *s
 // snapshot (frit_session_truncate) or at the end of a recent text. Encoder-decoders, models in which every token sees
 // all others, loaded sessions, and sessions whose adapters changed in the middle do not use the prefix cache.
 //
-// frit_session_cached returns how many of the session's tokens were reused and did not run. A salt separates tenants:
-// only sessions with equal salts share prefixes, so that response times do not reveal what other tenants asked. A salt
-// is any bytes; new sessions have none. FRIT_E_INVALID if tokens have run: truncate the session to 0 first.
+// frit_session_cached returns the number of the session's tokens that were reused and did not run. A salt separates
+// tenants: only sessions with equal salts share prefixes, so that response times do not reveal what other tenants
+// asked. A salt is any bytes; new sessions have none. FRIT_E_INVALID if tokens have run: truncate the session to 0
+// first.
 FRIT_API size_t frit_session_cached(const frit_session *session);
 FRIT_API frit_status frit_session_set_salt(frit_session *session, const char *salt, size_t n_bytes);
 
@@ -44,8 +45,8 @@ FRIT_API frit_status frit_session_set_salt(frit_session *session, const char *sa
 // priority run tokens in proportion to their weights. If the cache is full and all sessions wait, a session of the
 // lowest priority releases its pages and runs its tokens again later. Results do not depend on weight or priority.
 //
-// weight: 1 to 1000, 1 by default; FRIT_E_INVALID for others. priority: any number, 0 by default. Both may change at
-// any time; a fork inherits them.
+// weight: 1 to 1000, 1 by default; FRIT_E_INVALID for other values. priority: any number, 0 by default. Both may change
+// at any time; a fork inherits them.
 FRIT_API frit_status frit_session_set_share(frit_session *session, int32_t weight, int32_t priority);
 
 typedef enum frit_output {
@@ -70,14 +71,14 @@ typedef struct frit_push_options {
 // (frit_session_set_shift makes room), or FRIT_E_INVALID for ids outside the vocabulary. Pushing no tokens does
 // nothing.
 //
-// Models in which every token sees all others (encoders, LLaDA, Dream) run a whole session in one step. In these,
-// tokens that ran before become pending again, without results; all pending tokens must ask for one kind of result; and
-// FRIT_E_MEMORY means that a step has no room for so many tokens. Encoders have no logits: FRIT_E_UNSUPPORTED for
-// FRIT_OUTPUT_LAST and FRIT_OUTPUT_ALL.
+// Models in which every token sees all others (encoders, LLaDA, Dream) run a whole session in one step. In these
+// models, tokens that ran before become pending again, without results; all pending tokens must request one kind of
+// result; and FRIT_E_MEMORY means that a step has no room for the session's tokens. Encoders have no logits:
+// FRIT_E_UNSUPPORTED for FRIT_OUTPUT_LAST and FRIT_OUTPUT_ALL.
 FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                                        const frit_push_options *options);
 // For encoder-decoders (T5): sets the source text that the decoder attends to, and forgets the session's tokens. The
-// source is encoded whole in one of the next steps; tokens run after that:
+// source is encoded whole in one of the next steps; tokens run after it:
 //
 //     frit_session_encode(session, text, n_text, NULL);
 //     frit_session_push(session, &info.decoder_start, 1, NULL);
@@ -86,45 +87,46 @@ FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *
 // The source and the generated text may each be as long as the context. Options: FRIT_OUTPUT_EMBEDDINGS gives the
 // encoder's hidden state of every token; NULL, FRIT_OUTPUT_NONE and FRIT_OUTPUT_LAST give none. The source stays when
 // the session is truncated, even to 0; tokens cannot be pushed without a source. FRIT_E_UNSUPPORTED for other models;
-// FRIT_E_INVALID for no tokens or ids outside the vocabulary; FRIT_E_LIMIT if they exceed the context; FRIT_E_MEMORY as
-// frit_session_push.
+// FRIT_E_INVALID for no tokens or ids outside the vocabulary; FRIT_E_LIMIT if the source exceeds the context;
+// FRIT_E_MEMORY as in frit_session_push.
 FRIT_API frit_status frit_session_encode(frit_session *session, const frit_token *tokens, size_t n_tokens,
                                          const frit_push_options *options);
 FRIT_API size_t frit_session_pending(const frit_session *session);   // queued, not yet run
-FRIT_API size_t frit_session_length(const frit_session *session);    // tokens in the timeline, queued ones too
-// Forgets all tokens after the first n_keep, queued ones too. FRIT_E_INVALID if there are fewer. The state of a
+FRIT_API size_t frit_session_length(const frit_session *session);    // tokens in the timeline, including queued ones
+// Forgets all tokens after the first n_keep, including queued ones. FRIT_E_INVALID if there are fewer. The state of a
 // recurrent model can only return to a snapshot. Snapshots are taken 16 tokens before the end of each push of 8 tokens
 // or more (at its first token, if it is shorter); frit_engine_options.n_state_copies of them are kept. Tokens between
 // the snapshot and n_keep become pending again, or all tokens if there is no snapshot.
 FRIT_API frit_status frit_session_truncate(frit_session *session, size_t n_keep);
-// Logits [n_vocab] after the last token; NULL while tokens are pending, after a push with OUTPUT_NONE or
-// OUTPUT_EMBEDDINGS, and where a token was picked instead. Valid until the next push or step.
+// Returns the logits [n_vocab] after the last token. NULL while tokens are pending, after a push with OUTPUT_NONE or
+// OUTPUT_EMBEDDINGS, and if a token was picked instead. Valid until the next push or step.
 FRIT_API const float *frit_session_logits(const frit_session *session);
-// The timeline, [frit_session_length]; -1 for tokens that are not known yet (frit_session_push_picked). Valid until the
-// session changes.
+// Returns the timeline, [frit_session_length]; -1 for tokens that are not known yet (frit_session_push_picked). Valid
+// until the session changes.
 FRIT_API const frit_token *frit_session_tokens(const frit_session *session);
-// The source that frit_session_encode set, encoded already or not; NULL without one. Valid until the next
-// frit_session_encode.
+// Returns the source that frit_session_encode set, even if it is not encoded yet; NULL without a source. Valid until
+// the next frit_session_encode.
 FRIT_API const frit_token *frit_session_source(const frit_session *session, size_t *n_tokens);
 
-// Saves a session in a file: tokens (queued ones too), cached values, the source and its encoding, logits, snapshots
-// and the note, but not the row functions of queued tokens. A loaded session continues as the saved one would have, and
-// runs no token again. The file appears under its name when it is complete; only its owner may read it, because it
-// contains the session's text.
+// Saves a session in a file: tokens (including queued ones), cached values, the source and its encoding, logits,
+// snapshots and the note, but not the row functions of queued tokens. A loaded session continues as the saved one would
+// have, and runs no token again. The file appears under its name when it is complete; only its owner may read it,
+// because it contains the session's text.
 FRIT_API frit_status frit_session_save(const frit_session *session, const char *path);
 // Replaces the session's content with a saved session. FRIT_E_INVALID if the file is of another model (architecture,
 // metadata or weights), of other cache types, or of other adapters or scales than the session has. FRIT_E_FORMAT if it
-// is damaged. FRIT_E_LIMIT if the context is shorter than its tokens or its source. The session does not change in
+// is damaged. FRIT_E_LIMIT if the context is shorter than the saved tokens or source. The session does not change in
 // these cases. FRIT_E_LIMIT, and an empty session, if other sessions leave the cache no room.
 FRIT_API frit_status frit_session_load(frit_session *session, const char *path);
-// Saves a session into memory, with the bytes of frit_session_save. *n_bytes is the size that is needed; FRIT_E_LIMIT,
-// and nothing is written, if `capacity` is smaller.
+// Saves a session into memory, with the bytes of frit_session_save. *n_bytes is the size that is needed. If `capacity`
+// is smaller, returns FRIT_E_LIMIT and writes nothing.
 FRIT_API frit_status frit_session_save_memory(const frit_session *session, void *bytes, size_t capacity,
                                               size_t *n_bytes);
 FRIT_API frit_status frit_session_load_memory(frit_session *session, const void *bytes, size_t n_bytes);
 // Sets bytes of the caller that are saved with the session, such as a conversation. The session keeps a copy.
 FRIT_API frit_status frit_session_set_note(frit_session *session, const char *note, size_t n_bytes);
-// The note, zero-terminated; "" without one. Valid until the next frit_session_set_note or frit_session_load.
+// Returns the note, zero-terminated; "" without a note. Valid until the next frit_session_set_note or
+// frit_session_load.
 FRIT_API const char *frit_session_note(const frit_session *session, size_t *n_bytes);
 
 // Runs pending tokens, samples the next token, queues it and lets the sampler accept it. FRIT_E_LIMIT if the context is
@@ -143,15 +145,16 @@ FRIT_API frit_status frit_session_next(frit_session *session, frit_sampler *samp
 //     while (frit_session_next(session, sampler, &token) == FRIT_OK) ...          // never FRIT_E_LIMIT
 //
 // frit_session_length and frit_session_tokens count the remaining tokens. Only tokens that have run and owe no result
-// can leave; a push that would need the room of others fails with FRIT_E_LIMIT. Pushes may wait for steps in flight.
-// Tokens leave in pages of 32: n_keep is rounded up. Other sessions do not reuse what a shifted session ran
+// can leave; a push that needs the room of other tokens fails with FRIT_E_LIMIT. Pushes may wait for steps in flight.
+// Tokens leave in pages of 32: n_keep is rounded up. Other sessions do not reuse tokens that a shifted session ran
 // (frit_session_cached). A fork shifts as its session does; a saved session has the remaining tokens.
 typedef struct frit_shift_options {
-    int32_t n_keep;   // tokens at the beginning that never leave; at least 32, because models attend to the first ones
-    int32_t n_drop;   // tokens that leave at a time, more if a push needs it; 0: half of those after n_keep
+    int32_t n_keep;   // tokens at the beginning that never leave; at least 32, because models attend to the first
+                      // tokens
+    int32_t n_drop;   // tokens that leave at a time, more if a push needs it; 0: half of the tokens after n_keep
     uint64_t reserved[8];
 } frit_shift_options;
-// NULL switches the shift off. FRIT_E_UNSUPPORTED, with the reason and the contexts that the model can have, for models
+// NULL disables the shift. FRIT_E_UNSUPPORTED, with the reason and the contexts that the model can have, for models
 // whose keys cannot be rotated: encoders, encoder-decoders, recurrent states, learned positions, norms with weights
 // after the rotation, sparse attention. FRIT_E_INVALID if n_keep, or an attention window, leaves too little room.
 FRIT_API frit_status frit_session_set_shift(frit_session *session, const frit_shift_options *options);
@@ -172,7 +175,8 @@ typedef struct frit_extend_options {
     int32_t n_group, width;
     uint64_t reserved[8];
 } frit_extend_options;
-// FRIT_E_UNSUPPORTED for groups of more than one token. FRIT_OK, and nothing changes, for NULL and smaller groups.
+// FRIT_E_UNSUPPORTED for groups of more than one token. For NULL and smaller groups, returns FRIT_OK and changes
+// nothing.
 FRIT_API frit_status frit_session_set_extend(frit_session *session, const frit_extend_options *options);
 
 typedef struct frit_logprob {   // never grows
@@ -180,7 +184,7 @@ typedef struct frit_logprob {   // never grows
     float logprob;   // the natural logarithm of the token's probability, 0 or less
 } frit_logprob;
 
-// Sampling within a step. A pick asks for the token after the last queued one: the device samples it where the logits
+// Sampling within a step. A pick requests the token after the last queued one: the device samples it where the logits
 // are, and does not copy them to the host. Sessions with different samplers share steps.
 //
 //     frit_session_push(session, tokens, n, NULL);
@@ -191,7 +195,8 @@ typedef struct frit_logprob {   // never grows
 // The token is the one that frit_session_next would give. A session may have two picks that wait, for two tokens.
 typedef struct frit_pick_options {
     // The last n_drafts tokens of the session, at most 64, are drafts to verify: the sampler would have picked
-    // picked.n_accepted of them, and picked.token follows these. Neither they nor the token before them may have run.
+    // picked.n_accepted of them, and picked.token follows the accepted drafts. Neither the drafts nor the token before
+    // them may have run.
     size_t n_drafts;
     bool logprobs;   // also compute the token's log-probability and the n_top likeliest tokens
     int32_t n_top;   // 0 to 256
@@ -199,37 +204,37 @@ typedef struct frit_pick_options {
 } frit_pick_options;
 
 // Requests a pick. Uses the sampler's present state and accepts no token. FRIT_E_UNSUPPORTED for samplers that devices
-// cannot run: with stages of the caller, or in another order than the default; use frit_session_logits for these.
-// FRIT_E_INVALID if the last token has run already, FRIT_E_LIMIT if two picks wait.
+// cannot run: with stages of the caller, or in another order than the default. Use frit_session_logits for such
+// samplers. FRIT_E_INVALID if the last token has run already, FRIT_E_LIMIT if two picks wait.
 FRIT_API frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, const frit_pick_options *options);
 
 typedef struct frit_picked {
     frit_token token;
     int32_t n_accepted;        // drafts that the sampler would have picked
-    float logprob;             // log-probability of the token by the unchanged logits; 0 unless asked for
+    float logprob;             // log-probability of the token by the unchanged logits; 0 unless requested
     const frit_logprob *top;   // [n_top]; valid until the session's next frit_session_pick
     size_t n_top;
     uint64_t reserved[8];
 } frit_picked;
-// Takes the result of the oldest pick, and forgets drafts that were not accepted, as frit_session_truncate would.
+// Returns the result of the oldest pick, and forgets drafts that were not accepted, as frit_session_truncate would.
 // FRIT_E_INVALID if there is no pick, if it has not run yet, or if frit_sampler_sample would return it. The session's
 // status if the session failed. Truncating a session discards its picks.
 FRIT_API frit_status frit_session_picked(frit_session *session, frit_picked *picked);
 // Queues the token of the session's last pick before it is known, so that the next step can be submitted while this one
 // is in flight; the next pick may be requested at once. A sampler with penalties must accept each token before the next
-// pick, so do not use it with one: the text would differ. FRIT_E_INVALID if there is no pick after the last token.
+// pick, so this function would change its text. FRIT_E_INVALID if there is no pick after the last token.
 FRIT_API frit_status frit_session_push_picked(frit_session *session);
 
 // ---------------------------------------------------------------------------------------- speculation
 
 // Speculation. Drafts, tokens that the sampler will probably pick, run in one step with the last token, and the step
-// picks after each of them. Drafts are accepted as far as they equal the picks, so the text is the same as without
-// speculation, token for token, greedy or sampled, and a step gives one token or several.
+// picks after each of them. Drafts are accepted as long as they equal the picks. So the text is the same as without
+// speculation, token for token, greedy or sampled, and a step gives one or more tokens.
 //
 //     frit_session_speculate(session, NULL);
 //     while (frit_session_next_tokens(session, sampler, tokens, 16, &n) == FRIT_OK) ...
 typedef struct frit_speculate_options {
-    // Where drafts come from. "ngram": tokens that followed the last ones earlier in the session. "draft": the model of
+    // The source of drafts. "ngram": tokens that followed the last ones earlier in the session. "draft": the model of
     // `draft`. "mtp": the model of `draft`, which is a multi-token prediction layer (frit_model_open_next). "auto"
     // (NULL): n-grams, and `draft` if it is set. "none": no speculation.
     const char *kind;
@@ -239,15 +244,15 @@ typedef struct frit_speculate_options {
     frit_engine *draft;
     float min_p;          // drafting ends before a token with less probability by the draft model
     int32_t max_drafts;   // drafts of a step, at most 64; 0: 16. Fewer, or none, if measurements show no gain
-    bool always;          // use all drafts, whether they gain time or not
+    bool always;          // use all drafts, even if they gain no time
     uint64_t reserved[8];
 } frit_speculate_options;
 // Sets how the session speculates; replaces earlier settings. A fork inherits them; saved sessions do not have them.
 // FRIT_E_INVALID for a draft model with another vocabulary. FRIT_E_UNSUPPORTED for models in which every token sees all
 // others, and for recurrent models on an engine without snapshots (n_state_copies), because drafts need one.
 FRIT_API frit_status frit_session_speculate(frit_session *session, const frit_speculate_options *options);
-// As frit_session_next, but gives all tokens of the step, at most `capacity`, and lets the sampler accept them. One
-// token for a session without speculation.
+// Gives all tokens of the step that frit_session_next would run, at most `capacity`, and lets the sampler accept them.
+// A session without speculation gives one token.
 FRIT_API frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sampler, frit_token *tokens,
                                               size_t capacity, size_t *n_tokens);
 // Queues *n_drafts drafts (often 0) after the session's last token, which must not have run, for callers that make
@@ -266,21 +271,21 @@ typedef struct frit_draft_item {
     uint64_t reserved[8];
 } frit_draft_item;
 FRIT_API frit_status frit_sessions_draft(frit_draft_item *items, size_t n_items);
-// Gives tokens that will probably follow the session's last token, such as a text that the model is asked to edit.
-// N-gram drafts are taken from it too. Replaces an earlier prediction; n_tokens 0 removes it. Has no effect on a
+// Sets tokens that will probably follow the session's last token, such as a text that the model is asked to edit.
+// N-gram drafts are taken from them too. Replaces an earlier prediction; n_tokens 0 removes it. Has no effect on a
 // session without n-gram drafts. FRIT_E_MEMORY.
 FRIT_API frit_status frit_session_predict(frit_session *session, const frit_token *tokens, size_t n_tokens);
 
 typedef struct frit_speculation_info {
     uint64_t n_drafted, n_accepted;   // drafts that ran, and drafts that the sampler picked
-    const char *why_not;   // why drafts cannot be verified with the sampler that was last used; NULL: they can
+    const char *why_not;   // reason why drafts cannot be verified with the sampler that was last used; NULL: they can
     uint64_t reserved[8];
 } frit_speculation_info;
-// Counts since the session was created; zeros without speculation.
+// Returns counts since the session was created; zeros without speculation.
 FRIT_API frit_status frit_session_get_speculation(const frit_session *session, frit_speculation_info *info);
 
-// If the sampler's grammar allows only one token after the session's last one, which must be queued, queues that token
-// and sets *token, since no logits are needed; the caller lets the sampler accept it. *token is -1 if several tokens
+// If the sampler's grammar allows only one token after the session's last one, which must be queued, queues this token
+// and sets *token, because no logits are needed; the caller lets the sampler accept it. *token is -1 if several tokens
 // may follow, if the sampler has logit biases or stages that steps do not run, or if many tokens are queued already.
 // frit_session_next and frit_session_next_tokens do this themselves. A caller that makes steps does it before drafts
 // and picks:
@@ -291,10 +296,11 @@ FRIT_API frit_status frit_session_push_forced(frit_session *session, frit_sample
 
 // ---------------------------------------------------------------------------------------- log-probabilities
 
-// The n_top likeliest tokens by logits [n_vocab] (frit_session_logits, or a row of FRIT_OUTPUT_ALL), best first; of
-// equal ones the lowest id first. FRIT_E_INVALID for logits that are NaN or +infinity, or n_top above n_vocab.
+// Finds the n_top likeliest tokens by logits [n_vocab] (frit_session_logits, or a row of FRIT_OUTPUT_ALL), best first;
+// of equally likely ones the lowest id first. FRIT_E_INVALID for logits that are NaN or +infinity, or n_top above
+// n_vocab.
 FRIT_API frit_status frit_logprobs_top(const float *logits, size_t n_vocab, frit_logprob *top, size_t n_top);
-// Fills in the logprob of each of the tokens. FRIT_E_INVALID for ids outside [0, n_vocab) too.
+// Sets the logprob of each of the tokens. FRIT_E_INVALID also for ids outside [0, n_vocab).
 FRIT_API frit_status frit_logprobs_of(const float *logits, size_t n_vocab, frit_logprob *tokens, size_t n_tokens);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit/status.h: what functions return, and how the library exports them.
+// frit/status.h: statuses and errors of functions, and how the library exports them.
 #ifndef FRIT_STATUS_H
 #define FRIT_STATUS_H
 
@@ -43,23 +43,23 @@ typedef enum frit_status {
 #undef FRIT_STATUS_ENUM
 } frit_status;
 
-// The general text of a code ("bad model file"). Lives for ever.
+// Returns the general text of a code ("bad model file"). Lives for ever.
 FRIT_API const char *frit_status_text(frit_status status);
 
-// The sentence of the calling thread's last failure; "" if there was none. Valid until its next failure.
+// Returns the sentence of the calling thread's last failure; "" if there was none. Valid until its next failure.
 FRIT_API const char *frit_error(void);
 
-// The field or option that the calling thread's last failure is about, such as "messages[2].content" or "logit-bias".
-// The sentence then begins with the field and ": ". NULL if the failure is not about one field, and if there was none.
-// Valid until the thread's next failure.
+// Returns the field or option that the calling thread's last failure is about, such as "messages[2].content" or
+// "logit-bias". The sentence then begins with the field and ": ". NULL if the failure is not about one field, or if
+// there was no failure. Valid until the thread's next failure.
 FRIT_API const char *frit_error_field(void);
 
-// The code of the calling thread's last failure, one of FRIT_CODE_*: what a program tells failures of one status apart
-// by, as sentences may change and codes do not. Compare it with strcmp: later versions may add codes. NULL if the
-// failure has no code, and if there was none. A failure with a field has a code. Lives for ever.
+// Returns the code of the calling thread's last failure, one of FRIT_CODE_*. Programs use it to distinguish failures of
+// one status: sentences may change, codes do not. Compare it with strcmp: later versions may add codes. NULL if the
+// failure has no code, or if there was no failure. A failure with a field has a code. Lives for ever.
 FRIT_API const char *frit_error_code(void);
 
-#define FRIT_CODE_MISSING_PARAMETER     "missing_required_parameter"   // the field is required and not there
+#define FRIT_CODE_MISSING_PARAMETER     "missing_required_parameter"   // the field is required and absent
 #define FRIT_CODE_INVALID_TYPE          "invalid_type"                 // the field has another JSON type than expected
 #define FRIT_CODE_INVALID_VALUE         "invalid_value"                // the field's value is not allowed
 #define FRIT_CODE_UNSUPPORTED_PARAMETER "unsupported_parameter"        // the model cannot do what the field asks for

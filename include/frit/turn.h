@@ -11,10 +11,9 @@ extern "C" {
 
 // There are three ways from messages to a prompt:
 // - frit_turn takes a conversation as OpenAI's clients send it, adapts it to the template, and parses the answer too.
-// It
-//   is for chats and servers.
+//   It is for chats and servers.
 // - frit_chat_render takes roles and texts. It is for small programs.
-// - frit_chat_render_json takes any variables and any template. It shows what a template makes of them.
+// - frit_chat_render_json takes any variables and any template. It shows the text that a template makes of them.
 //
 // frit_turn_tokenize and frit_chat_tokenize give the prompt's tokens: only text of the template becomes control tokens,
 // never text of messages, tools or other variables. Tokenizing the prompt's text with FRIT_TEXT_PARSE_SPECIAL instead
@@ -45,8 +44,8 @@ typedef struct frit_chat_options {
 // is "" then). FRIT_E_UNSUPPORTED if the model has no vocabulary, FRIT_E_INVALID if the template refuses the messages.
 FRIT_API frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
                                       const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes);
-// The tokens of the prompt that frit_chat_render renders; two-call pattern as in frit_tokenize. Control tokens come
-// from the template alone, not from roles or contents. No BOS or EOS is added to the template's own.
+// Makes the tokens of the prompt that frit_chat_render renders; two-call pattern as in frit_tokenize. Control tokens
+// come from the template alone, not from roles or contents. No BOS or EOS is added to those of the template.
 FRIT_API frit_status frit_chat_tokenize(const frit_model *model, const frit_message *messages, size_t n_messages,
                                         const frit_chat_options *options, frit_token *tokens, size_t capacity,
                                         size_t *n_tokens);
@@ -56,12 +55,12 @@ FRIT_API frit_status frit_chat_tokenize(const frit_model *model, const frit_mess
 //
 //     frit_turn_new(&turn, model, conversation, n_bytes);
 //     frit_turn_tokenize(turn, NULL, tokens, capacity, &n);   // push, and for every token of the answer:
-//     frit_turn_push(turn, text, n);                     // its text, of special tokens where frit_turn_shows says so
+//     frit_turn_push(turn, text, n);                     // its text; that of special tokens if frit_turn_shows is true
 //     while (frit_turn_next(turn, &part)) ...            // reasoning, text, calls of tools
 //     frit_turn_end(turn);                               // the answer is over; next again
 typedef struct frit_turn frit_turn;
 
-// `conversation` is a JSON object as OpenAI's clients send it, other members are ignored:
+// Makes a turn. `conversation` is a JSON object as OpenAI's clients send it. Other members are ignored:
 //   messages                list of {role, content, ...}. Roles: system, developer, user, assistant, tool. Content: a
 //                           text, or a list of {"type": "text", "text"}; of an assistant also null. Of an assistant:
 //                           reasoning_content, tool_calls: [{id, type: "function", function: {name, arguments}}] with
@@ -81,9 +80,9 @@ typedef struct frit_turn frit_turn;
 // own; FRIT_E_LIMIT if the template exceeds its steps or memory, as for a conversation far longer than any context;
 // FRIT_E_UNSUPPORTED if the model has no vocabulary.
 FRIT_API frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes);
-// The prompt's text, for people to read. Zero-terminated; lives as long as the turn.
+// Returns the prompt's text, for people to read. Zero-terminated; lives as long as the turn.
 FRIT_API const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes);
-// The prompt's tokens, as frit_chat_tokenize gives them. Limits (may be NULL) and room: as in frit_tokenize_within.
+// Makes the prompt's tokens as frit_chat_tokenize does. Limits (may be NULL) and room: as in frit_tokenize_within.
 FRIT_API frit_status frit_turn_tokenize(const frit_turn *turn, const frit_tokenize_limits *limits, frit_token *tokens,
                                         size_t capacity, size_t *n_tokens);
 
@@ -106,8 +105,8 @@ FRIT_API frit_status frit_turn_end(frit_turn *turn);
 // missing mark, more than 4 MiB) is given as text. Calls are recognised only if the conversation has tools. The part's
 // texts live until the next frit_turn_push or frit_turn_end.
 FRIT_API bool frit_turn_next(frit_turn *turn, frit_part *part);
-// True for special tokens that mark reasoning or calls in this model's answers: their text (frit_detokenize with
-// FRIT_TEXT_SPECIAL) belongs into frit_turn_push, that of other special tokens does not.
+// True for special tokens that mark reasoning or calls in this model's answers. Pass their text (frit_detokenize with
+// FRIT_TEXT_SPECIAL) to frit_turn_push, but not the text of other special tokens.
 FRIT_API bool frit_turn_shows(const frit_turn *turn, frit_token token);
 // True if the prompt ends within the model's reasoning.
 FRIT_API bool frit_turn_is_thinking(const frit_turn *turn);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// libcurl opened at run time, for programs that are not linked to it: archives and wheels want nothing but the
-// system's C library, and take the libcurl that is installed, with the system's certificates. Each function at the end
-// has the name of one of libcurl's and calls it. Where there is no libcurl, hub_curl_ready says so before any of them
-// is called.
+// libcurl opened at run time, for programs that are not linked to it. Archives and wheels need only the system's C
+// library, and use the installed libcurl with the system's certificates. Each function at the end has the name of a
+// function of libcurl and calls it. If there is no libcurl, hub_curl_ready fails before any of them is called.
 #include "hub/curl.h"
 
 #include <dlfcn.h>
@@ -14,7 +13,7 @@
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 
-// As it is called with OpenSSL, with GnuTLS (Debian), and on macOS.
+// Names of the library with OpenSSL, with GnuTLS (Debian), and on macOS.
 static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "/usr/lib/libcurl.4.dylib"};
 
 #define FUNCTIONS(F)                                                               \
@@ -56,7 +55,7 @@ static bool find_all(void *library)
         memcpy(&opened.name, &found, sizeof found); \
     }
     FUNCTIONS(FIND)
-    // Before 7.66 (macOS 11) there is only a function that returns at once where there is nothing to wait for.
+    // Before 7.66 (macOS 11) only curl_multi_wait exists, which returns immediately if there is nothing to wait for.
     void *poll = dlsym(library, "curl_multi_poll");
     if (!poll) poll = dlsym(library, "curl_multi_wait");
     memcpy(&opened.curl_multi_poll, &poll, sizeof poll);
@@ -66,7 +65,7 @@ static bool find_all(void *library)
 static void open_library(void)
 {
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !opened.is_open; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);   // stays open: others may use it from now on
+        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);   // never closed, because other threads may use it
         opened.is_open = library && find_all(library);
     }
 }
@@ -79,7 +78,8 @@ hub_status hub_curl_ready(void)
                                        "(libcurl4 of Debian and Ubuntu, libcurl of Fedora, curl of Arch)");
 }
 
-// The one argument of these is a long, a curl_off_t or a pointer: 64 bits each, and passed alike.
+// The third argument of these functions is a long, a curl_off_t or a pointer: all have 64 bits and are passed in the
+// same way.
 CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 {
     va_list arguments;
