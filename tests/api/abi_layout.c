@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// api/abi_layout.c: where the fields of public structs lie and what enumerators are worth, as the headers say that this
-// file is compiled with: those of version 0.2, kept in abi/0.2, or today's.
+// api/abi_layout.c: the offsets of the fields of public structs and the values of enumerators, in the headers that this
+// file is compiled with: those of version 0.2, in abi/0.2, or the current ones.
 #include <frit_tools.h>
 
 #include "abi_layout.h"

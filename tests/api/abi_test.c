@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Programs that were compiled with the headers of version 0.2 (abi/0.2): sizes, offsets, values and declarations are
-// what they were.
+// Compatibility with programs compiled with the headers of version 0.2 (abi/0.2): sizes, offsets, values and
+// declarations are unchanged.
 #include "abi_layout.h"
 
 #include "support/header.h"
@@ -18,7 +18,7 @@ static void sizes_offsets_and_values_stay(void **state)
     assert_true(n > 200);
 }
 
-// Every declaration of a function that the old header has stands in the new one.
+// Checks that the new header has every function declaration of the old one.
 static size_t compare_declarations(const char *name)
 {
     char *was = read_header("tests/api/abi/0.2", name), *is = read_header("include", name), declaration[1024];

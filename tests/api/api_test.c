@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The library as a stranger uses it: frit.h alone, the bundled model, from opening to text.
+// Uses the library like another program: frit.h alone, the bundled model, from opening to text.
 #include "support/support.h"
 
 #include "frit_tools.h"
@@ -52,7 +52,7 @@ static size_t tokenize(const char *text, unsigned flags, frit_token *tokens)
     return n;
 }
 
-// Continues a prompt; returns the tokens' text.
+// Continues a prompt; writes the tokens' text.
 static void continue_text(talk *t, const char *prompt, char *text, size_t size)
 {
     frit_token tokens[PROMPT_TOKENS], answer[N_PREDICT];
@@ -170,7 +170,7 @@ static void a_chat_prompt_has_one_bos(void **state)
     assert_true(n_closed < n_bytes);
 }
 
-// Tokens of this vocabulary's marks: below 6.
+// Counts the special tokens of this vocabulary: ids below 6.
 static size_t count_marks(const frit_token *tokens, size_t n)
 {
     size_t n_marks = 0;
@@ -282,7 +282,7 @@ static void embeddings_are_as_wide_as_the_model(void **state)
     end_talk(&t);
 }
 
-// The logits after a text that runs in steps of n_batch rows.
+// Returns the logits after a text that runs in steps of n_batch rows.
 static float *logits_by(const char *cpu, int32_t n_batch, const char *text, size_t n_vocab)
 {
     frit_engine *engine;
@@ -311,8 +311,8 @@ static void kernels_for_many_rows_agree_with_those_for_one(void **state)
     frit_model_get_info(bundled, &info);
     size_t n = (size_t)info.n_vocab;
     // Kernels add in different orders, and some processors multiply many rows in another precision. Where activations
-    // become int8, the last bit of a sum may move a code, and this weighs as much as rounding to codes at all: 5e-4
-    // against the reference.
+    // become int8, the last bit of a sum may change a code, which changes results as much as rounding to codes does:
+    // 5e-4 against the reference.
     const struct {
         const char *cpu;
         double tolerance;
@@ -387,7 +387,7 @@ static void ops_and_machine_tell_their_names(void **state)
     assert_true(machine.read_gbps == 0 && machine.int8_tops == 0);
     frit_machine_device device;
     for (n = 0; frit_machine_get_device(n, &device); n++) assert_true(device.name[0] && device.kind[0]);
-    assert_true(n >= 1);   // what NVIDIA's GPUs are, or why there is none
+    assert_true(n >= 1);   // the name of NVIDIA's GPUs, or the reason why there is none
     assert_false(frit_machine_get_device(SIZE_MAX, &device));
 }
 
@@ -419,7 +419,7 @@ static void a_model_outlives_its_name_and_tells_the_log(void **state)
     frit_engine_free(engine);
 }
 
-// The logits after each of three texts, pushed one by one or all at once.
+// Returns the logits after each of three texts, pushed one by one or all at once.
 static void logits_of_three(bool together, float *logits[3])
 {
     static const size_t lengths[3] = {100, 20, 45};
@@ -444,7 +444,7 @@ static void logits_of_three(bool together, float *logits[3])
     frit_engine_free(engine);
 }
 
-// Prompts of few and of many tokens: kernels are chosen by a session's own rows, not by those of a step.
+// Prompts of few and of many tokens: kernels are chosen by a session's own rows, not by the rows of the whole step.
 static void who_shares_a_step_does_not_matter(void **state)
 {
     (void)state;
@@ -467,7 +467,7 @@ static void who_shares_a_step_does_not_matter(void **state)
 
 enum { LONG_TEXT = 600, LONG_TEXTS = 13 };
 
-// The logits after rows more tokens of each of n texts of 600, which are queued one by one or all at once.
+// Returns the logits after `rows` more tokens of each of n texts of 600, queued one by one or all at once.
 static void logits_behind_long_texts(bool together, int n, size_t n_rows, float **logits)
 {
     frit_engine *engine;
@@ -495,8 +495,8 @@ static void logits_behind_long_texts(bool together, int n, size_t n_rows, float 
     frit_engine_free(engine);
 }
 
-// To the bit: attention cuts the past by the session alone, whether a step has one row or more than have room for the
-// sums of all parts.
+// Results are equal bit for bit: attention divides the past by the session alone, in steps of one row and in steps with
+// more rows than have room for the sums of all parts.
 static void who_shares_a_step_behind_a_long_text_does_not_matter(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// api/every_function.h: the public functions, for programs in C11 and C++17 that link the shared library: each must be
-// declared so that both languages read it, and exported.
+// api/every_function.h: the public functions, for programs in C11 and C++17 that link the shared library. Each function
+// must be declared so that both languages can read it, and must be exported.
 #pragma once
 #include <frit_tools.h>
 
@@ -165,7 +165,7 @@ static const any_function every_function[] = {
 #undef ENTRY
 };
 
-// 0, or what to return from main: a failed call must be read the same way in both languages.
+// Returns 0, or a value for main to return: both languages must read a failed call in the same way.
 static int use_the_library(void)
 {
     frit_model *model = NULL;

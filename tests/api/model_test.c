@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a program asks a model: tokens with a role, attributes of tokens, metadata by key; and models in memory.
+// Queries of a model: tokens with a role, attributes of tokens, metadata by key; and models in memory.
 #include "support/gguf_builder.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -149,7 +149,7 @@ static void metadata_keeps_numbers_exact(void **state)
     gguf_builder_free(&b);
 }
 
-// The greedy text of a model, which is freed.
+// Returns the greedy text of a model and frees the model.
 static void continue_text(frit_model *model, frit_token next[20])
 {
     frit_engine *engine;
@@ -180,7 +180,7 @@ static void a_model_in_memory_is_as_good_as_a_file(void **state)
     frit_model_info info;
     frit_token a[20], b[20];
     char *bytes = read_file(tiny_model("tiny.gguf", &(tiny_options){.seed = 3}), &n);
-    char *odd = malloc(n + 1);   // where numbers are not aligned
+    char *odd = malloc(n + 1);   // an address that misaligns numbers
     memcpy(odd + 1, bytes, n);
     continue_text(open_tiny(&(tiny_options){.seed = 3}), a);
     for (int i = 0; i < 2; i++) {
@@ -191,7 +191,7 @@ static void a_model_in_memory_is_as_good_as_a_file(void **state)
         continue_text(model, b);
         assert_memory_equal(a, b, sizeof a);
     }
-    // Packed weights are kept by the files that they come from; there are none.
+    // Packed weights are cached by the files of a model; this model has none.
     int n_warnings = 0;
     frit_engine *engine;
     assert_ok(
@@ -200,7 +200,7 @@ static void a_model_in_memory_is_as_good_as_a_file(void **state)
     assert_int_equal(n_warnings, 1);
     frit_engine_free(engine);
     frit_model_free(model);
-    for (size_t cut = 0; cut < n; cut += cut < 2000 ? 13 : 997)   // every beginning of it is refused
+    for (size_t cut = 0; cut < n; cut += cut < 2000 ? 13 : 997)   // every truncated file is refused
         assert_fails(frit_model_open_memory(&model, bytes, cut, NULL), FRIT_E_FORMAT, "memory: ");
     free(odd);
     free(bytes);
@@ -220,7 +220,7 @@ static void a_part_of_a_set_is_refused_in_memory(void **state)
     gguf_builder_free(&b);
 }
 
-// The status of tokenizing n letters, the model being a tokenizer.json; says whether *n_tokens told of a lack of room.
+// Returns the status of tokenizing n letters with a tokenizer.json; checks *n_tokens after FRIT_E_LIMIT.
 static frit_status tokenize_with(const char *json, size_t n)
 {
     const char *path = temp_path("tokenizer.json");
@@ -256,7 +256,7 @@ static void only_a_lack_of_room_is_a_limit(void **state)
     frit_buf_free(&doubles);
 }
 
-// What the program has installed stays: the command answers SIGBUS with a sentence, the library leaves them.
+// Signal handlers of a program stay installed: the command handles SIGBUS, the library does not.
 static void handlers_of_signals_stay(void **state)
 {
     (void)state;

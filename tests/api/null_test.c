@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every function of the public headers with each of its pointers NULL in turn: refused with a sentence that names the
-// argument, or accepted where the header says so. The headers tell which rows there must be.
+// Calls every function of the public headers with each of its pointers NULL in turn. The function must refuse it with a
+// sentence that names the argument, or accept it if the header says so. The expected rows come from the headers.
 #include "support/adapters.h"
 #include "support/header.h"
 #include "support/support.h"
@@ -50,7 +50,7 @@ static void check_accepted(const char *function, const char *argument, frit_stat
     if (status != FRIT_OK) fail_msg("%s with %s of NULL: %s", function, argument, frit_error());
 }
 
-// Functions that return a status; that return a pointer, count or truth value; NULL as the header allows it.
+// Functions that return a status; functions that return a pointer, count or truth value; arguments that may be NULL.
 #define REFUSES(function, argument, ...) check_refused(#function, #argument, function(__VA_ARGS__))
 #define ZERO(function, argument, ...)    check_zero(#function, #argument, !function(__VA_ARGS__))
 #define ACCEPTS(function, argument, ...) check_accepted(#function, #argument, function(__VA_ARGS__))
@@ -415,7 +415,7 @@ static void call_engines(void)
     REFUSES(frit_rerank_tokenize, document, o.model, "a", 1, NULL, 1, tokens, 16, &n);
     REFUSES(frit_rerank_tokenize, tokens, o.model, "a", 1, "b", 1, NULL, 16, &n);
     REFUSES(frit_rerank_tokenize, n_tokens, o.model, "a", 1, "b", 1, tokens, 16, NULL);
-    note("frit_rerank_texts", "options");   // engine/rerank leaves them out: this model has no head
+    note("frit_rerank_texts", "options");   // tested in engine/rerank: this model has no classifier
 }
 
 static void call_beams(void)
@@ -430,7 +430,7 @@ static void call_beams(void)
     ZERO(frit_beams_get, beam, beams, 0, NULL);
     frit_beams_free(beams);
     frit_session_free(session);
-    note("frit_beam_search", "options");   // engine/beam leaves them out: there is no room for four beams here
+    note("frit_beam_search", "options");   // tested in engine/beam: this engine has no room for four beams
     REFUSES(frit_beam_search, out, NULL, o.session, NULL);
     REFUSES(frit_beam_search, session, &beams, NULL, NULL);
     ZERO(frit_beams_get, beams, NULL, 0, &beam);
@@ -461,7 +461,7 @@ static void call_sessions(void)
     ACCEPTS(frit_session_push, options, o.session, tokens, 2, NULL);
     REFUSES(frit_session_encode, session, NULL, tokens, 2, NULL);
     REFUSES(frit_session_encode, tokens, o.session, NULL, 2, NULL);
-    note("frit_session_encode", "options");   // which this model has no use for
+    note("frit_session_encode", "options");   // this model has no use for them
     assert_fails(frit_session_encode(o.session, tokens, 2, NULL), FRIT_E_UNSUPPORTED, "encoder-decoder");
     ZERO(frit_session_pending, session, NULL);
     ZERO(frit_session_length, session, NULL);
@@ -620,7 +620,7 @@ static void expect_row(const char *function, const char *argument)
     fail_msg("%s has no call with NULL in this test", row);
 }
 
-// One expected row for each pointer and each callback of each function. Returns how many.
+// Makes one expected row for each pointer and each callback of each function. Returns their number.
 static size_t expect_rows(const char *name)
 {
     char *header = read_header("include", name), function[NAME_BYTES], argument[NAME_BYTES];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A program of version 0.2: compiled with the headers of then (abi/0.2), linked to the library of today.
+// A program of version 0.2: compiled with the headers of this version (abi/0.2), linked to the current library.
 //
 //     old_caller models/fable.gguf
 #include <frit_tools.h>
@@ -15,7 +15,7 @@ static int fail(const char *what)
     return 1;
 }
 
-// Information fills what the program knows of and nothing behind it.
+// Checks that information functions fill only the fields that the program knows.
 static int check_info(const frit_model *model)
 {
     struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What optional keys and tensors do to hyperparameters, weights and graphs.
+// The effects of optional keys and tensors on hyperparameters, weights and graphs.
 #include "arch/tiny.h"
 #include "graph/plan.h"
 
@@ -96,7 +96,7 @@ static void the_file_may_turn_the_rope_style(void **state)
     tiny_close(&m);
 }
 
-// The text of the model's unfused graph.
+// Returns the text of the model's unfused graph.
 static char *graph_text(const tiny_model *m, const frit_build_options *options)
 {
     frit_arena arena = {0};

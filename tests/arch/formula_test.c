@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the architectures say, computed by the formulas of the op table alone, against logits from elsewhere.
+// Computes architectures with the formulas of the op table alone, and compares with logits from other engines.
 #include "arch/arch.h"
 #include "arch/golden.h"
 #include "graph/evaluate.h"
@@ -29,7 +29,7 @@ static void close_model(model *m)
     frit_checkpoint_close(m->ckpt);
 }
 
-// Whether tests/graph/evaluate.h has formulas for all that the graph computes.
+// True if tests/graph/evaluate.h has formulas for all ops of the graph.
 static bool is_plain(const frit_graph *g)
 {
     for (int i = 0; i < g->n_nodes; i++) {
@@ -62,7 +62,7 @@ static bool is_plain(const frit_graph *g)
     return true;
 }
 
-// The NMSE of the logits after the given rows.
+// Returns the NMSE of the logits after the given rows.
 static double compare(model *m, const golden *gold, const int32_t *out_rows, size_t n_outs, bool fused)
 {
     frit_arena arena = {0};
@@ -73,7 +73,7 @@ static double compare(model *m, const golden *gold, const int32_t *out_rows, siz
         frit_arena_free(&arena);
         return -1;
     }
-    if (fused) assert_in_range(frit_fuse(&g), 1, 1000);   // rows are taken early
+    if (fused) assert_in_range(frit_fuse(&g), 1, 1000);   // only output rows are computed
     assert_ok(frit_graph_check(&g));
     assert_int_equal(g.output->shape[1], gold->n_vocab);
     float *logits = evaluate_graph(&g, gold->tokens, out_rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GGUF files as others write them, made of reference files: other names, experts one by one, encoders beside the text
-// model, four dimensions everywhere, keys left out. The logits are those of the file that they are made of.
+// GGUF files in the form of other writers, made from reference files: other names, separate experts, encoders beside
+// the text model, four dimensions everywhere, missing keys. Their logits must equal those of the original file.
 #include "format/gguf.h"
 #include "format/rows.h"
 #include "frit.h"
@@ -11,12 +11,12 @@
 enum { MAX_CHANGES = 6 };
 
 typedef struct change {
-    const char *from, *to;   // `to` NULL: left out
+    const char *from, *to;   // `to` NULL: leaves it out
 } change;
 
 typedef struct respelling {
     const char *file;        // of goldens/arch
-    const char *from, *to;   // the architecture
+    const char *from, *to;   // architecture names
     change keys[MAX_CHANGES], tensors[MAX_CHANGES];
     bool has_encoders, splits_experts, has_ones;
 } respelling;
@@ -95,7 +95,7 @@ static void add_tensor(written *w, const char *name, const frit_tensor *like)
     tensor->name = frit_arena_text(&w->arena, name, strlen(name));
 }
 
-// Each expert by itself: "blk.0.ffn_up_exps.weight" becomes "blk.0.ffn_up.3.weight", the last expert first.
+// Adds the experts one by one: "blk.0.ffn_up_exps.weight" becomes "blk.0.ffn_up.3.weight", the last expert first.
 static void add_experts(written *w, const frit_tensor *stack, const char *at)
 {
     for (int64_t i = stack->shape[0] - 1; i >= 0; i--) {
@@ -164,7 +164,7 @@ static void note(void *ctx, frit_log_level level, const char *sentence)
     if (level == FRIT_LOG_WARNING) snprintf(warnings, sizeof warnings, "%s", sentence);
 }
 
-// malloc'd, [n, n_vocab].
+// Returns the logits [n, n_vocab], malloc'd.
 static float *logits_of(const char *path, const frit_token *ids, size_t n, const char *type, size_t *n_vocab)
 {
     frit_model *model;
@@ -252,16 +252,17 @@ static void reported_files_have_the_logits_of_their_twins(void **state)
 
 // ------------------------------------------------------------------------------------- defaults
 
-// What llama.cpp's converter wrote of these folders, against the logits of transformers.
+// Compares files that llama.cpp's converter made from folders with the logits of transformers.
 static void text_models_of_the_converter_are_exact(void **state)
 {
     (void)state;
     static const struct {
         const char *name;
-        size_t n;   // tokens; 0: all. The attention temperature of this folder rises before where files have it rise
+        size_t n;   // tokens to compare; 0: all. The attention temperature of this folder rises earlier than in its
+                    // files
     } rows[] = {{"llama4", 15},  {"mistral3", 0}, {"qwen2_5_vl", 0}, {"qwen2_audio", 0},
                 {"qwen2_vl", 0}, {"qwen3_vl", 0}, {"voxtral", 0}};
-    shared_path("goldens/media/%s/golden.json", rows[0].name);   // skips the test while nothing is allocated
+    shared_path("goldens/media/%s/golden.json", rows[0].name);   // skips the test before anything is allocated
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         json_t *golden = json_load_file(shared_path("goldens/media/%s/golden.json", rows[i].name), 0, NULL);
         const json_t *first = json_array_get(json_object_get(golden, "cases"), 0), *ids = json_object_get(first, "ids");
@@ -287,7 +288,7 @@ static void text_models_of_the_converter_are_exact(void **state)
     }
 }
 
-// Keys that a writer left out, and the values that llama.cpp takes in their place.
+// Keys that a writer left out, and the defaults of llama.cpp for them.
 static void absent_keys_have_the_defaults_of_llama_cpp(void **state)
 {
     (void)state;

@@ -8,13 +8,14 @@ typedef struct golden {
     int32_t *tokens;
     float *logits;   // [n_tokens, n_vocab]
     size_t n_tokens, n_vocab;
-    frit_output output;   // what the reference gives for each token
-    int32_t *source;      // what an encoder-decoder reads; NULL: others. `tokens` are the decoder's then
+    frit_output output;   // kind of the reference's result for each token
+    int32_t *source;      // source text of an encoder-decoder, whose decoder reads `tokens`; NULL: another kind of
+                          // model
     size_t n_source;
 } golden;
 
 enum {
-    GOLDEN_AT_ONCE = 1,   // every token sees all others: only one chunk gives what the reference gives
+    GOLDEN_AT_ONCE = 1,   // every token sees all others, so the whole text must run at once
     GOLDEN_LONG = 2,      // the reference ran with a context beyond the original one
     GOLDEN_HIDDEN = 4,    // an encoder: the reference gives hidden states
 };

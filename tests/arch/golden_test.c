@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Logits of whole models through the public interface against those of transformers and llama.cpp, with keys and values
-// in f32. The table that it prints is the one in docs/results/logits.md. With words after the command, only models
-// whose names contain one of them run.
+// Compares logits of whole models through the public interface with those of transformers and llama.cpp, with keys and
+// values in f32. The printed table is the one in docs/results/logits.md. Arguments select models whose names contain
+// one of them.
 #include "arch/golden.h"
 #include "support/kept_rows.h"
 
@@ -12,8 +12,8 @@ typedef struct mode {
     size_t chunk;   // tokens of one push; 0: all
     const char *cpu;
     bool no_fuse;
-    int n_sessions;   // that run in the same steps, each with its own order of tokens
-    bool is_saved;    // and, its memory used for something else, restored after the first chunk
+    int n_sessions;   // number of sessions in the same steps, each with its own order of tokens
+    bool is_saved;    // the session is saved and restored after the first chunk, and its memory is used meanwhile
 } mode;
 
 static const mode modes[] = {
@@ -32,7 +32,7 @@ typedef struct runner {
     kept_rows of_first;
 } runner;
 
-// The first session gets the golden's tokens from `begin`, the others as many of the same ids from elsewhere.
+// The first session gets the golden's tokens from `begin` on; the others get as many tokens from other positions.
 static void push(runner *r, const mode *m, const golden *g, frit_output output, size_t begin, size_t n)
 {
     frit_push_options options = {.output = output, .row = keep_row, .row_ctx = &r->of_first};
@@ -46,7 +46,7 @@ static void push(runner *r, const mode *m, const golden *g, frit_output output, 
     r->of_first.n_rows += n;
 }
 
-// What is in the cache meanwhile is of other tokens.
+// Meanwhile the cache is filled with other tokens.
 static void save_and_restore(runner *r, const golden *g)
 {
     const char *path = temp_path("session");
@@ -76,7 +76,7 @@ static double run(frit_model *model, const golden *g, const golden_row *row, con
     runner r = {.of_first = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab}};
     assert_ok(frit_engine_new(&r.engine, model, &options));
     for (int s = 0; s < m->n_sessions; s++) assert_ok(frit_session_new(&r.sessions[s], r.engine));
-    for (int s = 0; s < m->n_sessions && g->source; s++)   // each reads another text
+    for (int s = 0; s < m->n_sessions && g->source; s++)   // each session reads another text
         assert_ok(frit_session_encode(r.sessions[s], g->source, g->n_source - (size_t)s, NULL));
     const size_t chunk = m->chunk && !(row->flags & GOLDEN_AT_ONCE) ? m->chunk : g->n_tokens;
     for (size_t i = 0; i < g->n_tokens; i += chunk) {
@@ -91,7 +91,7 @@ static double run(frit_model *model, const golden *g, const golden_row *row, con
     return error;
 }
 
-// Prints a row of NMSEs; returns how many are above the limit.
+// Prints a row of NMSEs; returns the number of errors above the limit.
 static size_t compare(size_t i)
 {
     static const double limit = 1e-6;

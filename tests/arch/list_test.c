@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The list of tensors that rows make (dims.c) against files that others wrote: every one that must be there is, and has
-// the shape that the list gives it.
+// Compares the list of tensors made from rows (dims.c) with files of other writers: every required tensor is in the
+// file and has the listed shape.
 #include "arch/arch.h"
 #include "arch/golden.h"
 

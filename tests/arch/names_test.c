@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Only its own file, its row, the tables of folders, spellings, shapes and mixes, docs and tests name an architecture;
-// docs/models.md names them all.
+// Checks that an architecture is named only in its own file, its row, the tables of folders, spellings, shapes and
+// mixes, docs and tests, and that docs/models.md names all architectures.
 #include "arch/arch.h"
 #include "support/support.h"
 
 #include <dirent.h>
 
-// Names of tokenizers and chat formats, in src/text, are other things with the same names.
+// In src/text, names of tokenizers and chat formats may equal names of architectures.
 static const char *const folders[] = {"src/base",   "src/quant",   "src/format",          "src/graph",
                                       "src/arch",   "src/backend", "src/backend/cpu",     "src/backend/cpu/arm",
                                       "src/sample", "src/convert", "src/backend/cpu/x86", "src/backend/cpu/tmpl",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that are no models: each is refused with a sentence that names what is wrong.
+// Invalid model files: each is refused with a sentence that names the fault.
 #include "arch/tiny.h"
 
 #include <dirent.h>

@@ -87,7 +87,7 @@ static void dynamic_scaling_changes_nothing_within_the_original_context(void **s
     frit_arena_free(&arena);
 }
 
-// Devices find by address what they have loaded: engines of a model must read one tensor where that is possible.
+// Devices find loaded constants by address, so engines of a model must read one tensor where possible.
 static void a_table_is_computed_again_only_for_other_frequencies(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// arch/tiny.h: a small llama file made in memory, whole or with one thing changed.
+// arch/tiny.h: makes a small llama file in memory, complete or with one change.
 #pragma once
 #include "arch/arch.h"
 #include "support/gguf_builder.h"
@@ -9,18 +9,18 @@ enum { TINY_VOCAB = 20, TINY_EMBD = 32, TINY_FF = 48, TINY_HEADS = 4, TINY_HEADS
 
 typedef enum tiny_kind { TINY_NONE, TINY_NUMBER, TINY_FLOAT, TINY_TEXT, TINY_ARRAY, TINY_FLOATS } tiny_kind;
 
-// One thing that differs from the whole file.
+// One difference from the complete file.
 typedef struct tiny_change {
     const char *without;   // a key or tensor that is left out
     const char *key;       // a key that is added, or has another value
     tiny_kind kind;
     double value;         // NUMBER, FLOAT
     const char *text;     // TEXT
-    uint32_t n_items;     // ARRAY of u32, FLOATS: so many times `value`
+    uint32_t n_items;     // ARRAY of u32, FLOATS: number of items with the value
     const char *tensor;   // a tensor that is added, or has another shape, type or content
-    int64_t shape[2];     // shape[1] of 0: a vector; both 0: as it was
-    frit_dtype dtype;     // 0 (f32): as it was
-    float poison;         // not 0: stands as the last number of the tensor
+    int64_t shape[2];     // shape[1] of 0: a vector; both 0: unchanged
+    frit_dtype dtype;     // 0 (f32): unchanged
+    float poison;         // if not 0: the last number of the tensor
 } tiny_change;
 
 typedef struct tiny_pair {
@@ -155,7 +155,7 @@ static inline frit_status tiny_read(tiny_model *m)
     return frit_rope_init(&m->hp, m->hp.n_ctx_train, &m->arena);
 }
 
-// Writes the file, opens it as a checkpoint, and reads it as a model. Call tiny_close whatever comes back.
+// Writes the file, opens it as a checkpoint, and reads it as a model. Call tiny_close after success and failure.
 static inline frit_status tiny_open(tiny_model *m, const tiny_change *change)
 {
     *m = (tiny_model){0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Folders that no reference is there for, made of those that have one: what is changed in the configuration is undone
-// in the weights, so the logits must stay.
+// Variants of folders without a reference, made from folders that have one: the weights are changed to compensate for a
+// change of the configuration, so the logits must stay equal.
 #include "arch/golden.h"
 #include "base/buf.h"
 
@@ -59,7 +59,7 @@ static uint16_t *numbers_of(const variant *v, const json_t *tensor, size_t *n)
     return (uint16_t *)(void *)(v->bytes + v->n_header + begin);
 }
 
-// By a power of two: exact in bfloat16.
+// Multiplies by a power of two, which is exact in bfloat16.
 static void multiply(uint16_t *x, size_t n, double factor)
 {
     for (size_t i = 0; i < n; i++) {
@@ -72,7 +72,7 @@ static void multiply(uint16_t *x, size_t n, double factor)
     }
 }
 
-// The tensors whose names contain `part`.
+// Multiplies the tensors whose names contain `part`.
 static void multiply_all(variant *v, const char *part, double factor)
 {
     const char *name;
@@ -153,7 +153,7 @@ static float *logits_of(const variant *v)
     return logits_of_file(v, v->path, NULL);
 }
 
-// The folder as it was written last: converted, and in another type while it is loaded.
+// Checks the last written folder after conversion, and with another type set while loading.
 static void check_conversion(const variant *v, const float *logits)
 {
     const size_t n = v->gold.n_tokens * v->gold.n_vocab;
@@ -180,7 +180,7 @@ static void set(variant *v, const char *changes)
     json_decref(changed);
 }
 
-// Falcon-H1 scales what nearly all matrices give. The scan's one has five parts.
+// Falcon-H1 scales the results of nearly all matrices. The scale of the scan's matrix has five parts.
 static void multipliers_of_a_configuration_are_applied(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void multipliers_of_a_configuration_are_applied(void **state)
     close_variant(&v);
 }
 
-// Granite 4 without experts is what is left of one whose experts give nothing.
+// Granite 4 without experts equals a model whose experts have no effect.
 static void a_shared_expert_alone_is_a_feed_forward(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void a_shared_expert_alone_is_a_feed_forward(void **state)
     set(&v, "{\"num_local_experts\": 0}");
     float *without = logits_of(&v);
     assert_true(nmse(without, with_experts, v.gold.n_tokens * v.gold.n_vocab) < 1e-9);
-    assert_true(nmse(without, v.gold.logits, v.gold.n_tokens * v.gold.n_vocab) > 1e-3);   // experts did matter
+    assert_true(nmse(without, v.gold.logits, v.gold.n_tokens * v.gold.n_vocab) > 1e-3);   // the experts had an effect
     check_conversion(&v, without);
     free(with_experts);
     free(without);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Sliding windows by layer, on their way from a folder's config.json to the hyperparameters.
+// Sliding windows by layer: from a folder's config.json to the hyperparameters.
 #include "arch/arch.h"
 #include "support/support.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The reference model of Qwen 2, three layers, with other windows in its configuration.
+// Writes the reference model of Qwen 2, three layers, with other windows in its configuration.
 static const char *write_folder(const char *name, const char *windows)
 {
     static char path[4096], file[4200];

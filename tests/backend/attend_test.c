@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention on every instruction set of this processor against the reference: shapes, sequences, kinds and types of the
-// cache. With --bench [ISA [POSITIONS]] one layer is timed.
+// Compares attention on every instruction set of this processor with the reference: shapes, sequences, kinds and types
+// of the cache. With --bench [ISA [POSITIONS]] one layer is timed.
 #include "backend/compare.h"
 
 #include "base/time.h"
@@ -28,7 +28,7 @@ static int attend_runs[][4][2] = {
 };
 static const int attend_n_runs[] = {1, 4, 1, 4, 2};
 
-// Tiles of bf16 are for keys and values that were rounded when they were written.
+// Tiles of bf16 apply to keys and values that were rounded when they were written.
 static double tolerance(const world *w)
 {
     return w->layer.k.dtype == FRIT_DTYPE_F32 || w->layer.v.dtype == FRIT_DTYPE_F32 ? 1e-11 : 3e-5;
@@ -70,7 +70,7 @@ static void attention_survives_large_scores(void **state)
     world_close(&w);
 }
 
-// bf16 begins with the score of the own position. A few far larger scores come later, each above the last.
+// bf16 begins with the score of the row's own position. Larger scores come later, each above the last.
 static void prefill_attention_rescales_for_rising_scores(void **state)
 {
     (void)state;
@@ -101,7 +101,8 @@ static void prefill_attention_rescales_for_rising_scores(void **state)
     }
 }
 
-// If rounding moves scores by more octaves than weights have, the first row still sees itself: its result is its value.
+// If rounding moves scores by more octaves than weights have, the first row still sees itself: its result is its own
+// value.
 static void a_row_sees_itself_if_rounding_moves_large_scores(void **state)
 {
     (void)state;
@@ -127,7 +128,7 @@ static void a_row_sees_itself_if_rounding_moves_large_scores(void **state)
     world_close(&w);
 }
 
-// Processors are a hundred times slower with subnormal numbers, so the smallest weights are well above them.
+// Processors are a hundred times slower with subnormal numbers, so the smallest weights must be well above them.
 static void weights_and_weighted_values_are_never_subnormal(void **state)
 {
     (void)state;
@@ -269,7 +270,7 @@ static void attention_of_every_type_agrees_with_the_reference(void **state)
     }
 }
 
-// More positions than the shared tiles hold: each block makes tiles of the last positions for itself.
+// With more positions than the shared tiles hold, each block makes tiles of the last positions itself.
 static void attention_far_behind_agrees_with_the_reference(void **state)
 {
     (void)state;
@@ -284,7 +285,7 @@ static void attention_far_behind_agrees_with_the_reference(void **state)
     world_close(&w);
 }
 
-// If neither matrices nor keys and values are coarser than f16, attention must not be either.
+// If matrices, keys and values are f16 or finer, attention must not use a coarser type.
 static void attention_of_f16_models_does_not_round_to_bf16(void **state)
 {
     (void)state;
@@ -310,7 +311,7 @@ static void attention_of_f16_models_does_not_round_to_bf16(void **state)
 
 // ------------------------------------------------------------------------------- benchmark
 
-// The fastest of several runs of a layer of Llama-1B's shape: n_rows rows after n_past positions.
+// Returns the fastest of several runs of a layer of Llama-1B's shape: n_rows rows after n_past positions.
 static void time_layer(const char *cpu, frit_dtype dtype, int n_past, int n_rows, int n_threads)
 {
     enum { N_HEAD = 32, N_KV = 8, DIM = 64, ROUNDS = 10 };

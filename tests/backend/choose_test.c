@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sparse attention: choosing positions, looking at the chosen ones, and values that lie in keys. With --bench, the time
-// of a layer of DeepSeek-V3.2's shape by the length of the past.
+// Sparse attention: choosing positions, attention to the chosen positions, and values that are part of keys. With
+// --bench, prints the time of a layer of DeepSeek-V3.2's shape by the length of the past.
 #include "backend/compare.h"
 
 #include "backend/cpu/ops/best.h"
@@ -116,7 +116,7 @@ static void attention_of_chosen_positions_agrees_with_the_reference(void **state
     }
 }
 
-// Every way of attention, with values that are a part of the keys.
+// All kinds of attention with values that are a part of the keys.
 static void attention_with_values_in_keys_agrees_with_the_reference(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void attention_with_values_in_keys_agrees_with_the_reference(void **state
 
 // ------------------------------------------------------------------------------- benchmark
 
-// A layer of DeepSeek-V3.2's shape that chooses `n` positions, or looks at all if n is 0.
+// Times a layer of DeepSeek-V3.2's shape that attends to `n` chosen positions, or to all if n is 0.
 static double time_layer(int n_past, int n_rows, int n, int n_threads)
 {
     enum { N_HEAD = 128, K_DIM = 576, V_DIM = 512, INDEX_HEADS = 64, INDEX_DIM = 128, ROUNDS = 4 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/compare.h: a world's plan on every instruction set of this processor, against the reference.
+// backend/compare.h: compares a world's plan on every instruction set of this processor with the reference.
 #pragma once
 #include "backend/world.h"
 

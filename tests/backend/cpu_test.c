@@ -80,7 +80,7 @@ static void prompts_may_have_threads_of_their_own(void **state)
                  "n_threads_batch is -2");
 }
 
-// A product with pools of all sizes: more and fewer threads for prefill than for decode.
+// A product with pools of several sizes: more and fewer threads for prefill than for decode.
 static void steps_run_on_the_threads_of_their_class(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void memory_is_zeroed_and_backed_only_when_touched(void **state)
         memset(bytes, 0xff, n);
         frit_backend_cpu.release(device, memory);
     }
-    const uint64_t huge = (uint64_t)1 << 38;   // far beyond this machine's memory: only address space
+    const uint64_t huge = (uint64_t)1 << 38;   // far beyond this machine's memory; only address space is used
     if (frit_backend_cpu.alloc(device, huge, &memory) == FRIT_OK) {
         ((uint8_t *)frit_backend_cpu.map(memory))[huge - 1] = 1;
         frit_backend_cpu.release(device, memory);

@@ -45,7 +45,7 @@ static void close_side(side *s)
     for (int i = 0; i < 2; i++) free(s->logits[i]);
 }
 
-// Runs two sessions with different scales in the same steps: a prompt, then token by token.
+// Runs two sessions with different scales in shared steps: a prompt, then token by token.
 static void run(side *s, const float scales[2][N_ADAPTERS])
 {
     frit_session *sessions[2];
@@ -87,7 +87,7 @@ static bool needs_cpu(const frit_engine *engine)
     return false;
 }
 
-// Tries one adapter; two in one session and none in the other; a control vector beside an adapter; and finally none.
+// Tests one adapter; two adapters in one session and none in the other; a control vector beside an adapter; and none.
 static void adapters_on_a_gpu_give_what_they_give_on_the_cpu(void **state)
 {
     (void)state;

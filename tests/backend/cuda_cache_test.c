@@ -34,7 +34,8 @@ static double error_of_cache(frit_model *model, size_t n_vocab, const char *keys
     return error;
 }
 
-// Numbers of 8 and 16 bits; blocks, an even or odd number in a row; keys and values of different types; several pages.
+// Caches with numbers of 8 and 16 bits; with blocks, an even or odd number in a row; with different types of keys and
+// values; of several pages.
 static void caches_of_other_types_give_the_logits_of_the_cpu(void **state)
 {
     (void)state;

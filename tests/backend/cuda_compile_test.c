@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Compiling kernels for NVIDIA GPUs with NVRTC, which needs no GPU, and the cache of cubins.
+// Compiles kernels for NVIDIA GPUs with NVRTC, which needs no GPU, and tests the cache of cubins.
 //
-// NVRTC comes from the folder FRIT_NVRTC, from build/tools (tools/setup gpu installs it there), or from where the
-// system's loader looks. Where there is none, the tests that need it are skipped.
+// NVRTC comes from the folder FRIT_NVRTC, from build/tools (tools/setup gpu installs it there), or from the system's
+// loader. Without it, the tests that need it are skipped.
 #include "backend/cuda/runtime/cublaslt.h"
 #include "backend/cuda/runtime/cubin_cache.h"
 #include "backend/cuda/runtime/kernel.h"
@@ -45,7 +45,7 @@ typedef struct machine {
     frit_cuda_compiler compiler;
 } machine;
 
-// Skips the test where there is no NVRTC.
+// Skips the test without NVRTC.
 static void open_machine(machine *m, const frit_cuda_gpu *gpu)
 {
     *m = (machine){0};
@@ -513,8 +513,8 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     assert_memory_equal(again.cubin, programs[0].cubin, again.n_bytes);
     frit_cuda_programs_free(&again, 1);
 
-    // Another define or GPU is another program, and another driver makes it anew; without NVRTC the cached cubin is
-    // used.
+    // Another definition or GPU makes another program, and another driver recompiles it; without NVRTC the cached cubin
+    // is used.
     again.defines = others;
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
     assert_false(again.was_cached);
@@ -588,7 +588,7 @@ static void shapes_that_kernels_do_not_take_are_refused(void **state)
     product.rows = 16;
     product.parts = 1;
     assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "bytes of shared memory");
-    product.parts = 0;   // in parts of the columns it fits
+    product.parts = 0;   // with the columns in parts the product fits
     assert_ok(frit_cuda_product_kernel(&product, &hopper, &kernel));
     assert_int_equal(kernel.grid[2], 4);
     assert_int_equal(kernel.grid[0], 132 / 4);

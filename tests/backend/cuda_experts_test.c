@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Mixtures of experts against the reference: routes of all kinds, and layers whose rows are served one by one or in
-// groups that share experts. On the GPU of tests/emulator or, with FRIT_TEST_GPU=FOLDER, on the machine's.
+// Compares mixtures of experts with the reference: all kinds of routes, and layers whose rows run one by one or in
+// groups that share experts. Uses the GPU of tests/emulator or, with FRIT_TEST_GPU=FOLDER, the machine's.
 #include "backend/gpu.h"
 #include "backend/weights.h"
 #include "backend/world.h"
 
 #include <math.h>
 
-// Makes all rows of y results: a device with its own memory copies only results to the host.
+// Makes all rows of y results, because a device with its own memory copies only results to the host.
 static void set_output(world *w, frit_node *y)
 {
     w->batch.n_outs = w->batch.n_rows;
@@ -111,8 +111,8 @@ typedef struct layer {
     int n_rows;
     frit_act act;
     bool is_one_matrix;   // gate and up are rows of one stack
-    bool weighs_input;    // input rows are weighed, instead of the sum
-    bool has_residual;    // the sum is added to something
+    bool weighs_input;    // input rows are weighted, instead of the sum
+    bool has_residual;    // the sum is added to a residual
     bool is_apart;        // other ops are between the products and their activation, and before the sum
 } layer;
 
@@ -167,7 +167,7 @@ static void check_layer(const layer *l, int i_layer)
     world_close(&w);
 }
 
-// Rows share experts from n_experts / (2 n_used) on.
+// Rows share experts if there are at least n_experts / (2 n_used).
 static void layers_of_experts_are_those_of_the_reference(void **state)
 {
     (void)state;

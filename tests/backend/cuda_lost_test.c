@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Losing a GPU while it is used, and other processes that use its memory, on the GPU of tests/emulator.
+// Loses a GPU while it is used, and lets other processes use its memory, on the GPU of tests/emulator.
 #include "backend/gpu.h"
 #include "engine/engine.h"
 #include "sample/sampler.h"
@@ -46,7 +46,7 @@ static frit_session *new_session(frit_engine *engine, size_t n_tokens)
     return session;
 }
 
-// The first tokens after a prompt.
+// Picks the first tokens after a prompt.
 static void pick(frit_engine *engine, frit_token *picks)
 {
     frit_sampler *sampler;

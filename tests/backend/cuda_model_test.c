@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whole models on NVIDIA GPUs. By default the GPU is the emulated one of tests/emulator, which runs the real host code,
-// and the kernels compiled for the host. Arguments are words: only reference models whose names contain one run. With
-// FRIT_TEST_GPU=FOLDER all models run on the machine's GPU, and compiled kernels are cached in that folder.
+// and the kernels compiled for the host. Arguments select reference models whose names contain one of them. With
+// FRIT_TEST_GPU=FOLDER all models run on the machine's GPU, and compiled kernels are cached in the folder.
 #include "backend/gpu_engine.h"
 #include "sample/sampler.h"
 
@@ -167,7 +167,8 @@ static bool is_wanted(const char *name)
     return false;
 }
 
-// A model in all modes: how many are wrong. *op_on_cpu: an op that ran there; NULL: all ran on the GPU.
+// Runs a model in all modes and returns the number of failures. *op_on_cpu is an op that ran on the CPU; NULL: all ran
+// on the GPU.
 static size_t n_wrong_of(size_t i, const char **op_on_cpu)
 {
     size_t n_wrong = 0;
@@ -323,9 +324,9 @@ static void fast_kernels_give_the_logits_of_the_cpu(void **state)
     compare_with_cpu("fable", project_path("models/fable.gguf"), 18);
 }
 
-// Windows that begin after the first page, softcaps and heads of 256 dimensions; sinks and twelve query heads of a
-// key/value head; products of few matrix rows, whose columns are divided among blocks; norms of heads. The first piece
-// of one is more than attention takes at once, and more than products with weights in tiles take.
+// Windows that begin after the first page, softcaps and heads of 256 dimensions; sinks and twelve query heads of a KV
+// head; products of few matrix rows, whose columns are divided among blocks; norms of heads. The first piece of one
+// model has more rows than attention processes at once, and more than products with weights in tiles process.
 static void fast_kernels_of_other_shapes(void **state)
 {
     (void)state;
@@ -447,8 +448,8 @@ static void prompts_of_layers_on_the_cpu_run_on_the_gpu(void **state)
 
 enum { N_PICKED = 5 };
 
-// Tokens of consecutive steps. Each step is submitted before the token of the step before is known. Each has its own
-// sampler: position and seed decide what is drawn.
+// Generates tokens in consecutive steps. Each step is submitted before the token of the previous step is known. Each
+// session has its own sampler; position and seed determine the draws.
 static void generate_in_flight(frit_engine *engine, frit_sampler *sampler, frit_token first, frit_token *out)
 {
     frit_session *session;

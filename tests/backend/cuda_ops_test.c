@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Ops on NVIDIA GPUs against plain C on the CPU: several sequences in one step, page boundaries, all cache types,
-// states. On the GPU of tests/emulator or, with FRIT_TEST_GPU=FOLDER, on the machine's. Arguments are weight types:
-// only products of these types run.
+// Compares ops on NVIDIA GPUs with plain C on the CPU: several sequences in one step, page boundaries, all cache types,
+// states. Uses the GPU of tests/emulator or, with FRIT_TEST_GPU=FOLDER, the machine's. Arguments are weight types: only
+// products of these types run.
 #include "backend/gpu.h"
 #include "backend/weights.h"
 #include "backend/world.h"
 
 #include <math.h>
 
-enum { WIDTH = 8192 };   // numbers of a row, of which ops use a part
+enum { WIDTH = 8192 };   // numbers of a row; ops use a part of them
 
 typedef struct source {
     world *w;
@@ -104,7 +104,7 @@ static void compare(world *w, double limit, const char *what)
     gpu_cache c;
     assert_ok(frit_backend_cuda.open(&gpu, &(frit_device_options){0}));
     const size_t n_states = (size_t)w->layer.spec.n_state * (size_t)w->batch.n_seqs;
-    if (n_states > 0) {   // room for states that are copied
+    if (n_states > 0) {   // room for copied states
         w->layer.states = realloc(w->layer.states, 2 * n_states * sizeof(float));
         memset(w->layer.states, 0, 2 * n_states * sizeof(float));
     }
@@ -388,7 +388,7 @@ static void sparse_attention_is_that_of_the_reference(void **state)
     }
 }
 
-// Opening a GPU's first device takes long, so one stays open during all tests.
+// Opening a GPU's first device takes long, so one device stays open during all tests.
 static frit_device *kept;
 
 static int begin(void **state)

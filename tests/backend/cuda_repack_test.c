@@ -24,8 +24,7 @@ static uint8_t *random_blocks(frit_rng *rng, frit_dtype dtype, int64_t n_rows, i
     return blocks;
 }
 
-// The row of the matrix at row r of a row tile, written down once more; -1: none. *second: it belongs to the other
-// matrix.
+// The matrix row at row r of a row tile, computed independently; -1: none. *second: it belongs to the second matrix.
 static int64_t expected_row(const frit_tile_source *source, int64_t tile, int r, bool *second)
 {
     const int64_t pair = tile * 8 + r % 8;
@@ -126,7 +125,7 @@ static void bytes_of_any_value_are_kept(void **state)
         for (size_t j = 0; j < n; j++) {
             const uint8_t before = blocks[j];
             blocks[j] = (uint8_t)frit_rng_next(&rng);
-            // Scales must be finite: others make every number NaN, which equals nothing.
+            // Scales must be finite, because others make every number NaN, and NaN equals nothing.
             float values[256];
             type->decode(blocks + j / (n / 16) * (n / 16), values, 256);
             for (int k = 0; k < 256; k++)
@@ -137,7 +136,7 @@ static void bytes_of_any_value_are_kept(void **state)
     }
 }
 
-// All parts of a tile begin at 16 bytes; only codes that become bytes take more than blocks do.
+// All parts of a tile begin at multiples of 16 bytes; only codes that become bytes take more space than in blocks.
 static void tiles_are_made_of_16_byte_units(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@ enum { LANES = FRIT_DESCENT_LANES, N = 64, STRIDE = 80, GROUP = 16 };
 
 static const int8_t levels[] = {-50, -20, -7, 0, 4, 11, 30, 60};
 
-// Values of few bits, so that products and sums are exact in any order.
+// Values of few bits, whose products and sums are exact in any order.
 typedef struct data {
     float h[N * STRIDE], scales[N / GROUP * LANES], mins[N / GROUP * LANES];
     float now[N * LANES], gradient[N * LANES], codes[N * LANES];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mixtures of experts and heads with matrices of their own, on every instruction set against the reference: all types,
-// ties and biases in the router, experts that nobody chose or that everybody did, rows that share a step.
+// Compares mixtures of experts, and heads with matrices of their own, on every instruction set with the reference: all
+// types, ties and biases in the router, experts chosen by no row or by every row, rows that share a step.
 #include "backend/compare.h"
 #include "backend/weights.h"
 #include "support/isas.h"
@@ -24,15 +24,15 @@ static int64_t any_length(world *w, frit_dtype dtype)
     return block == 1 ? random_between(&w->rng, 1, 200) : block * random_between(&w->rng, 1, block >= 128 ? 2 : 5);
 }
 
-// A product of blocks reads activations in int8: about (largest of a block / 127)^2 / 12 of its mean square, 3e-5 for
-// normal numbers, four times that where a block has an outlier. AMX rounds what it multiplies to bf16.
+// A product of blocks reads activations in int8: the error is about (largest of a block / 127)^2 / 12 of its mean
+// square, 3e-5 for normal numbers, four times that if a block has an outlier. AMX rounds factors to bf16.
 static double product_tolerance(frit_dtype dtype)
 {
     return frit_dtype_get(dtype)->block_elems == 1 ? 1e-11 : 2.5e-4;
 }
 
-// The second product of a layer reads silu(gate) * up, where the largest of 256 numbers is ten times the others' mean:
-// (10 / 127)^2 / 12 is 5e-4, and its one row of a few experts has no others to average with.
+// The second product of a layer reads silu(gate) * up, where the largest of 256 numbers is ten times the mean of the
+// others: (10 / 127)^2 / 12 is 5e-4. With one row of a few experts, no averaging reduces it.
 static double layer_tolerance(frit_dtype dtype)
 {
     return frit_dtype_get(dtype)->block_elems == 1 ? 1e-11 : 1.5e-3;
@@ -61,7 +61,7 @@ typedef struct layer {
     frit_route route;
     spread spread;
     bool fused_matrix;   // gate and up are rows of one stack
-    bool weigh;          // x is weighed instead of the sum
+    bool weigh;          // x is weighted instead of the sum
     bool apart;          // an op between the products and their activation prevents fusion
 } layer;
 

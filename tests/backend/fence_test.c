@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The malloc of tests/fence ends a program that reads or writes past the end of an array, as tests of kernels rely on.
+// Checks that the malloc of tests/fence ends a program that reads or writes past the end of an array; tests of kernels
+// rely on it.
 #include "support/support.h"
 
 #include <signal.h>
@@ -7,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Touches byte `at` of a new array of n bytes in a process of its own, then frees the array. Returns the signal that
+// Accesses byte `at` of a new array of n bytes in a separate process, then frees the array. Returns the signal that
 // ended the process, or 0.
 static int signal_of_access(size_t n, size_t at, bool writes)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reference kernels against the formulas of the op table, on cases small enough to work out by hand.
+// Checks reference kernels against the formulas of the op table, on cases small enough to compute by hand.
 #include "backend/world.h"
 
 #include <math.h>
@@ -110,7 +110,7 @@ static void scale_and_softcap_follow_their_formulas(void **state)
 static void activations_have_their_known_values(void **state)
 {
     (void)state;
-    // f(-1), f(0), f(2); gelu from the table of the normal distribution.
+    // f(-1), f(0), f(2); gelu by the table of the normal distribution.
     static const float expected[FRIT_ACT_COUNT][3] = {
         [FRIT_ACT_SILU] = {-0.26894142f, 0, 1.76159416f},
         [FRIT_ACT_GELU] = {-0.15865525f, 0, 1.95449974f},

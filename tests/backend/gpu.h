@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/gpu.h: the GPU that tests use: the emulated one of tests/emulator or, with FRIT_TEST_GPU=FOLDER, the
-// machine's. Compiled kernels are cached in that folder.
+// backend/gpu.h: the GPU of tests: the emulated one of tests/emulator or, with FRIT_TEST_GPU=FOLDER, the machine's.
+// Compiled kernels are cached in the folder.
 #pragma once
 #include "backend/cuda/runtime/libraries.h"
 #include "support/support.h"

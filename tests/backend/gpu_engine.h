@@ -46,9 +46,9 @@ static inline bool has_kernel(const frit_engine *engine, const char *name)
 }
 
 // Pieces of a text: more than a page, a single token, a few.
-enum { N_PIECES = 3, FAR = 1024 };   // FAR: positions from which on pages are copied ahead
+enum { N_PIECES = 3, FAR = 1024 };   // FAR: positions after which pages are copied ahead
 
-// The logits after each piece.
+// Computes the logits after each piece.
 static inline void run_pieces(frit_engine *engine, int32_t n_first, size_t n_vocab, float *logits)
 {
     const int32_t pieces[N_PIECES] = {n_first, 1, 3};

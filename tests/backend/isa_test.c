@@ -30,7 +30,7 @@ static const struct {
     {"-mbranch-protection=standard", 0},   // older processors read its instructions as no-ops
 };
 
-// The row of a kernel file by the last word of its name; NULL if it is no kernel file of this build.
+// Finds the row of a kernel file by the last word of its name; NULL if it is not a kernel file of this build.
 static const frit_isa *isa_of(const char *line, size_t n)
 {
     for (size_t i = 0; frit_isa_get(i); i++) {

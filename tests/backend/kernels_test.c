@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products and conversions of every type on every instruction set of this processor, against sums in double precision
-// of decoded numbers. With --bench [NAME] the same types are timed (those whose name contains NAME).
+// Compares products and conversions of every type on every instruction set of this processor with sums in double
+// precision of decoded numbers. With --bench [NAME] the types whose name contains NAME are timed.
 #include "backend/weights.h"
 #include "backend/world.h"
 
@@ -12,7 +12,7 @@
 
 enum { MAX_ROWS = 19, MAX_X = 29, MAX_N = 2048 };
 
-// Kernels of the instruction sets up to row i; false if this processor lacks it.
+// Installs the kernels of instruction sets up to row i; false if this processor lacks it.
 static bool install(size_t i, frit_kernels *kernels)
 {
     const frit_isa *isa = frit_isa_get(i);

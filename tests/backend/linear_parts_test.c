@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of many tokens by kernels that unpack: pieces are cut by rows and by tokens (fast_linear.c). A kernel in
-// plain C takes the place of AMX kernels, so that every machine runs the test. It also counts its products.
+// Products of many tokens with kernels that unpack weights: pieces are cut by rows and by tokens (fast_linear.c). A
+// kernel in plain C replaces AMX kernels, so that every machine runs the test. It also counts its products.
 #include "backend/cpu/ops/fast.h"
 #include "backend/cpu/pack/matrix.h"
 #include "backend/weights.h"
@@ -89,7 +89,7 @@ static void close_setting(setting *s)
     free(s->env.workspaces);
 }
 
-// Runs all pieces from the last one on, `step` pieces at once, and compares with one call of the kernel.
+// Runs all pieces from the last one on, `step` pieces at once, and compares the result with one call of the kernel.
 static void run_pieces(setting *s, int step)
 {
     const int of = frit_linear_pieces(&s->task);

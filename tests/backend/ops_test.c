@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Every op on every instruction set of this processor against the reference: random shapes with tails, misaligned
-// matrices, several runs in one step, page boundaries, windows, one to three threads. Memory is NaN before each run.
+// Compares every op on every instruction set of this processor with the reference: random shapes with tails, misaligned
+// matrices, several sequences in one step, page boundaries, windows, one to three threads. Memory is NaN before each
+// run.
 #include "backend/compare.h"
 #include "backend/weights.h"
 #include "support/isas.h"
 
 #include <math.h>
 
-// Rows of this step: sometimes one, sometimes several sequences.
+// Opens a world with the rows of one or several sequences.
 static void open_any(world *w, uint64_t seed)
 {
     static int shapes[][4][2] = {{{0, 1}}, {{0, 7}}, {{5, 1}, {40, 1}, {0, 1}}, {{0, 9}, {31, 2}, {64, 1}, {3, 25}}};
@@ -295,7 +296,7 @@ static void rope_agrees_with_the_reference(void **state)
             ((float *)world_bytes(inv_freq))[i] = powf(10000, -2.0f * (float)i / (float)dim[1]);
         frit_node *f = frit_weight_node(&w.graph, inv_freq);
         frit_node *factors = seed % 3 == 0 ? world_vector(&w, dim[1] / 2) : NULL;
-        // Two ropes of one rotation share a table, the third has its own.
+        // Two ropes with one rotation share a table, the third has a table of its own.
         frit_node *a = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, f, factors, rope);
         frit_node *b = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, f, factors, rope);
         frit_rope other = rope;
@@ -323,7 +324,7 @@ static int64_t any_length(world *w, frit_dtype dtype)
     return block == 1 ? any_width(w) : block * random_between(&w->rng, 1, block >= 128 ? 3 : 9);
 }
 
-// Products with int8 activations differ from the reference by that rounding, others only by sums in f32.
+// Products with int8 activations differ from the reference by this rounding, other products only by sums in f32.
 static double product_tolerance(frit_dtype dtype)
 {
     return frit_dtype_get(dtype)->block_elems == 1 ? 1e-11 : 3e-4;

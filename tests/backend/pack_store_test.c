@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Floats of files: the choice of copies, and equal rows in the copy and the file.
+// Floats of files: which matrices are copied, and equal rows in the copy and the file.
 #include "support/support.h"
 
 #include "backend/cpu/pack/pack.h"

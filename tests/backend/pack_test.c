@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Packing and the products of packed matrices: every type on every instruction set of this processor, against sums in
-// double precision of decoded numbers. With --bench [NAME] the same types are timed in the cache and from memory.
+// Compares packing and the products of packed matrices, of every type on every instruction set of this processor, with
+// sums in double precision of decoded numbers. With --bench [NAME] types are timed in the cache and from memory.
 #include "backend/weights.h"
 
 #include "backend/cpu/pack/memory.h"
@@ -160,7 +160,7 @@ static void check_shapes(frit_dtype dtype, const frit_kernels *kernels)
 {
     frit_rng rng;
     frit_rng_init(&rng, (uint64_t)dtype);
-    // Every number of tokens up to 17, and some larger; with strides. Each type begins with another number.
+    // Every number of tokens up to 17, and some larger ones, with strides. Types begin with different numbers.
     for (int64_t i = 1 + (int)dtype % FRIT_TEST_STRIDE; i <= 17 + 3; i += FRIT_TEST_STRIDE) {
         product_case c;
         const int64_t n_x = i <= 17 ? i : random_between(&rng, 18, 80);
@@ -397,8 +397,8 @@ static void bench_if_named(frit_dtype dtype, const frit_kernels *kernels)
     if (strstr(frit_dtype_get(dtype)->name, bench_filter)) bench_kernel(dtype, kernels);
 }
 
-// At most this percentage of the file. Types with grids and types of one to three bits are recoded
-// (docs/log/products.md) if no kernel reads the indices of the file.
+// The maximum percentage of the file's size. Types with grids and types of one to three bits are recoded
+// (docs/log/products.md) if no kernel reads the file's indices.
 static void packed_weights_are_as_large_as_the_file_or_a_known_part_larger(void **state)
 {
     (void)state;

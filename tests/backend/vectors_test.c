@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The vector kernels of every instruction set of this processor against plain C: one table of cases, which tests walk
-// over lengths with tails and odd addresses, and --bench [NAME] times at the width of a model.
+// Compares the vector kernels of every instruction set of this processor with plain C. One table of cases is used by
+// tests, with tails and odd addresses, and by --bench [NAME], which times them at the width of a model.
 #include "backend/weights.h"
 #include "backend/world.h"
 
@@ -73,7 +73,7 @@ static void run_xielu(const frit_kernels *k, const vectors *v, int which)
     k->xielu(v->y, v->a, &params[which], v->n);
 }
 
-// Gate, activation and product, as products of gate and up end.
+// Gate, activation and product, as at the end of the products of gate and up.
 static void run_glu(const frit_kernels *k, const vectors *v, int which)
 {
     k->act[which](v->y, v->a, v->n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/world.h: a small world to run graphs in: tensors, a batch of several sequences, a paged cache, devices.
+// backend/world.h: an environment for running graphs: tensors, a batch of several sequences, a paged cache, devices.
 //
 // A test builds a graph whose activations come from tables of f32 numbers (one row for each token), makes one plan, and
 // runs it on any device with any number of threads. Before every run all intermediate memory is NaN, and so are the
@@ -49,7 +49,7 @@ static inline int world_pages_of(const int run[2])
     return (run[0] + run[1] + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
 }
 
-// Page numbers in any order.
+// Assigns page numbers in random order.
 static inline void world_deal_pages(world *w)
 {
     for (int i = 0; i < w->n_pages; i++) w->pages[i] = i;
@@ -136,7 +136,7 @@ static inline void *world_bytes(const frit_tensor *t)
     return (void *)(uintptr_t)t->data;
 }
 
-// Activations given by the caller: row t of the step is row t of `values` [n_rows, n].
+// Makes activations from given numbers: row t of the step is row t of `values` [n_rows, n].
 static inline frit_node *world_given_rows(world *w, const float *values, int64_t n)
 {
     frit_tensor *t = world_tensor(w, FRIT_DTYPE_F32, w->batch.n_rows, n, 0);
@@ -163,7 +163,7 @@ static inline frit_node *world_vector(world *w, int64_t n)
     return frit_weight_node(&w->graph, t);
 }
 
-// The cache of layer 0, with random keys and values.
+// Makes the cache of layer 0, with random keys and values.
 static inline frit_cache_side world_side(const world *w, frit_dtype dtype, int n_head_kv, int dim)
 {
     frit_cache_side side = {.dtype = dtype, .dim = dim, .hadamard = 1, .row_bytes = frit_dtype_row_bytes(dtype, dim)};
@@ -185,7 +185,7 @@ static inline void world_cache(world *w, frit_kv_types types, int n_head_kv, int
     w->cache = (frit_cache){.layers = &w->layer, .n_layers = 1};
 }
 
-// A cache with values in the keys, as in latent attention, and index keys of index_dim elements.
+// Makes a cache with values in the keys, as in latent attention, and index keys of index_dim elements.
 static inline void world_latent_cache(world *w, frit_dtype dtype, int k_dim, int v_dim, int index_dim)
 {
     world_cache(w, (frit_kv_types){dtype, dtype}, 1, k_dim, v_dim);
@@ -203,7 +203,7 @@ static inline void world_latent_cache(world *w, frit_dtype dtype, int k_dim, int
     random_normal(&w->rng, w->past_index, n, 1);
 }
 
-// States of n elements in layer 0: random, NaN if a sequence has no past.
+// Makes states of n elements in layer 0: random, or NaN if a sequence has no past.
 static inline void world_states(world *w, int n)
 {
     const size_t n_all = (size_t)n * (size_t)w->batch.n_seqs;
@@ -245,7 +245,7 @@ static inline void world_put_position(world *w, int i_seq, int p)
     }
 }
 
-// The first position that a row of this step looks at.
+// The first position that a row of this step reads.
 static inline int world_first_seen(const world *w, const frit_seq *seq)
 {
     for (int i = 0; i < w->graph.n_nodes; i++)
@@ -254,7 +254,7 @@ static inline int world_first_seen(const world *w, const frit_seq *seq)
     return 0;
 }
 
-// No pages for positions before it.
+// Fills a page table, without pages for positions before the first one that is read.
 static inline void world_fill_table(world *w, int i_seq)
 {
     const frit_seq *seq = &w->seqs[i_seq];
@@ -264,7 +264,7 @@ static inline void world_fill_table(world *w, int i_seq)
     for (int i = 0; i < n_pages; i++) table[i] = i < first ? -1 : w->pages[w->first_page[i_seq] + i];
 }
 
-// NaN everywhere except in the past of the sequences, as far as rows of this step look back.
+// Sets the cache to NaN except in the past of the sequences that rows of this step read.
 static inline void world_reset_cache(world *w)
 {
     if (w->past_states)

@@ -23,7 +23,7 @@ static void map_finds_every_key_after_growing(void **state)
     frit_map_free(&map);
 }
 
-// Or a file could bring keys that all fall into one slot, and make opening it quadratic.
+// Otherwise a file could have keys that all fall into one slot, which would make opening it quadratic.
 static void each_map_hashes_with_a_seed_of_its_own(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The checksum of files that frit writes for itself.
+// The checksum of files that frit writes and reads.
 #include "support/support.h"
 
 #include "base/checksum.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The machine: features, memory, the clock; control groups, cores and memory nodes in folders that imitate a machine.
+// The machine: features, memory, the clock; control groups, cores and memory nodes, read from folders that imitate a
+// machine.
 #include "support/support.h"
 
 #include "base/machine/cgroup.h"
@@ -131,7 +132,7 @@ static void threads_of_one_core_and_slow_cores_are_told_apart(void **state)
     put(root, "sys/devices/cpu_atom/cpus", "8-9,10-11\n");
     assert_int_equal(cores_among(root, 12, 1).n, 8);
     assert_int_equal(cores_among(root, 12, 1).n_fast, 4);
-    assert_int_equal(cores_among(root, 6, 2).n, 4);   // 0 2 4 6 8 10: an affinity mask
+    assert_int_equal(cores_among(root, 6, 2).n, 4);   // an affinity mask of 0 2 4 6 8 10
     assert_int_equal(cores_among(root, 6, 2).n_fast, 2);
     assert_int_equal(frit_cores_of(root, (int[]){9, 11}, 2).n_fast, 2);   // only slow ones: all are as fast as any
     put(root, "sys/devices/cpu_atom/cpus", "\n");
@@ -268,11 +269,11 @@ static void an_affinity_mask_on_one_node_needs_no_placing(void **state)
     assert_int_equal(nodes.n, 1);
     frit_nodes_of(&nodes, root, (int[]){3, 4}, 2);
     assert_int_equal(nodes.n, 2);
-    frit_nodes_of(&nodes, root, (int[]){3, 4, 9}, 3);   // a CPU of no node would be left out: rather no placing
+    frit_nodes_of(&nodes, root, (int[]){3, 4, 9}, 3);   // a CPU belongs to no node, so nothing is placed
     assert_int_equal(nodes.n, 1);
 }
 
-// Nodes that are made up, of the CPUs that there are: what counts is where threads may run afterwards.
+// Made-up nodes with the machine's CPUs: the test checks where threads may run afterwards.
 static void threads_stay_on_their_nodes(void **state)
 {
     (void)state;
@@ -298,7 +299,7 @@ static void threads_stay_on_their_nodes(void **state)
     free(cpus);
 }
 
-// The kernel only takes nodes that there are.
+// The kernel accepts only existing nodes.
 static void memory_is_spread_where_the_system_does(void **state)
 {
     (void)state;

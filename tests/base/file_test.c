@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files: what is opened, what is refused, what is left behind.
+// Files: opening, refusing, and cleaning up.
 #include "support/support.h"
 
 #include "base/file/file.h"
@@ -30,7 +30,7 @@ static void a_file_is_the_same_mapped_and_read(void **state)
         assert_int_equal((uintptr_t)frit_file_data(file) % 64, 0);
         assert_string_equal(frit_file_path(file), path);
         assert_true(frit_file_is_intact(file));
-        frit_file_drop_pages(file);   // they come back when they are touched
+        frit_file_drop_pages(file);   // the pages are read again when they are touched
         assert_memory_equal(frit_file_data(file), bytes, N);
         frit_file_close(file);
     }
@@ -194,14 +194,14 @@ static void reading_text_is_limited_and_zero_terminated(void **state)
     assert_string_equal(text, "");
     free(text);
 #if defined(__linux__)
-    assert_ok(frit_file_read("/proc/self/status", 1 << 20, &text, &n));   // a file that says it has 0 bytes
+    assert_ok(frit_file_read("/proc/self/status", 1 << 20, &text, &n));   // a file whose size is reported as 0
     assert_non_null(strstr(text, "VmPeak"));
     free(text);
     assert_fails(frit_file_read("/proc/self/status", 100, &text, &n), FRIT_E_LIMIT, "has more than 100 bytes");
 #endif
 }
 
-// The number of names in a folder of its own.
+// Returns the number of names in a folder.
 static int count_names(const char *folder)
 {
     DIR *dir = opendir(folder);
@@ -260,7 +260,7 @@ static void a_commit_replaces_the_file_at_once(void **state)
     assert_holds(path, "old");
     assert_ok(frit_file_writer_commit(writer));
     assert_holds(path, "newnewnew");
-    assert_memory_equal(frit_file_data(old), "old", 3);   // who had it open keeps the old one
+    assert_memory_equal(frit_file_data(old), "old", 3);   // an open file keeps its contents
     frit_file_close(old);
     assert_int_equal(count_names(folder), 1);
     struct stat st;
@@ -293,7 +293,7 @@ static void a_part_goes_on_with_its_key_and_has_one_writer(void **state)
     assert_memory_equal(bytes, first, FRIT_PART_KEY_BYTES);
     assert_memory_equal(bytes + FRIT_PART_KEY_BYTES, "abcxy", 5);
     free(bytes);
-    // Another key begins anew; what is not committed can be removed.
+    // Another key begins anew; an uncommitted file can be removed.
     assert_ok(frit_file_part_open(&writer, path, key, &n_kept));
     assert_ok(frit_file_writer_write(writer, "abc", 3));
     frit_file_part_leave(writer);
@@ -355,7 +355,7 @@ static mode_t mode_of(const char *path)
     return st.st_mode & 07777;
 }
 
-// Whatever the umask is, and whatever was there.
+// Permissions are independent of the umask and of an existing file.
 static void a_private_file_is_its_owners_alone(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void a_private_file_is_its_owners_alone(void **state)
     }
     assert_ok(frit_folder_make_private(folder));
     assert_int_equal(mode_of(folder), 0700);
-    assert_int_equal(chmod(folder, 0750), 0);   // its owner's choice stays
+    assert_int_equal(chmod(folder, 0750), 0);   // the owner's permissions stay unchanged
     assert_ok(frit_folder_make_private(folder));
     assert_int_equal(mode_of(folder), 0750);
     umask(before);
@@ -389,7 +389,7 @@ static void what_is_not_a_file_is_never_replaced(void **state)
     assert_fails(frit_file_writer_open(&writer, "/no-such-folder/x"), FRIT_E_NOT_FOUND, "/no-such-folder/x: cannot be");
 }
 
-// A limit on file size stands in for a full disk: write fails half way in the same manner.
+// A limit on file size simulates a full disk: write fails half way in the same manner.
 static void a_full_disk_is_reported_and_leaves_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/number.h: what is read is what strtod reads in the C locale, to the bit; the locale changes nothing.
+// base/number.h: reading gives the same bits as strtod in the C locale; the locale changes nothing.
 #include "base/number.h"
 #include "support/locale.h"
 #include "support/support.h"
@@ -110,7 +110,7 @@ static void what_is_no_number_takes_no_bytes(void **state)
     }
     double value = 0;
     assert_int_equal(frit_parse_double("0x10", 4, &value), 1);
-    assert_int_equal(frit_parse_double("12345", 2, &value), 2);   // bytes past n are not looked at
+    assert_int_equal(frit_parse_double("12345", 2, &value), 2);   // bytes past n are not read
     assert_true(value == 12);
     assert_int_equal(frit_parse_double("1e5", 2, &value), 1);
     assert_int_equal(frit_parse_double("1.5", 2, &value), 2);
@@ -132,7 +132,7 @@ static void the_locale_changes_nothing(void **state)
     const char *still = localeconv()->decimal_point;
     const bool stays = strcmp(still, ",") == 0;
     leave_comma_locale();
-    assert_string_equal(theirs, "0,5");   // or this test would prove nothing
+    assert_string_equal(theirs, "0,5");   // otherwise this test would prove nothing
     assert_true(cut == 0);
     assert_string_equal(text, "1234567 0.5 1234.50 a,b");
     assert_int_equal(n, 23);
@@ -143,7 +143,7 @@ static void the_locale_changes_nothing(void **state)
     assert_int_equal(used_none, 1);
     assert_true(none == 0);
     assert_string_equal(frit_error(), "found 2.5");
-    assert_true(stays);   // the host's locale is as it was
+    assert_true(stays);   // the host's locale is unchanged
 }
 
 static void errors_of_the_system_have_words(void **state)

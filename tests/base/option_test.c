@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Option rows: every type, its limits, and the sentences for what is not allowed.
+// Option rows: every type, its limits, and the errors for values that are not allowed.
 #include "support/locale.h"
 #include "support/support.h"
 
@@ -117,7 +117,7 @@ static void numbers_do_not_depend_on_the_locale(void **state)
     enter_comma_locale();
     sample s = {0}, other = {0};
     char error[FRIT_ERROR_BYTES];
-    const bool needless = strtof("0.75", NULL) == 0.75f;   // then this would prove nothing
+    const bool needless = strtof("0.75", NULL) == 0.75f;   // then the test would prove nothing
     const frit_status good = frit_option_set(&rows[TEMP], &s, "0.75");
     const frit_status bad = frit_option_set(&rows[TEMP], &other, "0,75");
     snprintf(error, sizeof error, "%s", frit_error());

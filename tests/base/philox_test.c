@@ -48,10 +48,10 @@ static void numbers_below_n_are_the_upper_half_of_a_product(void **state)
     for (int i = 0; i < 10000; i++) {
         const uint64_t drawn = frit_rng_next(&rng), n = 1 + (frit_rng_next(&rng) >> (i % 64));
         assert_true(frit_philox_below(drawn, n) < n);
-        // Of a power of two: the topmost bits.
+        // For a power of two the result is the topmost bits.
         const int bits = 1 + i % 63;
         assert_true(frit_philox_below(drawn, (uint64_t)1 << bits) == drawn >> (64 - bits));
-        // Doubling the number drawn from at most doubles the result and the bit that was lost.
+        // Doubling n at most doubles the result and the lost bit.
         assert_true(frit_philox_below(drawn, n / 2 * 2) / 2 == frit_philox_below(drawn, n / 2) || n / 2 == 0);
     }
 }

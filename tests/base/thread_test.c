@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The pool: every part runs once, every piece of a walk too, with fewer and with far more threads than cores.
+// The pool: every part runs once, and every piece of a walk, with fewer and with far more threads than cores.
 #include "support/support.h"
 
 #include "base/thread/thread.h"
@@ -18,7 +18,7 @@ static void a_pool_of(int n_threads, frit_pool **pool)
     assert_int_equal(frit_pool_size(*pool), n_threads);
 }
 
-// Plain counters: only the pool's own ordering makes reading them afterwards right.
+// Plain counters: only the pool's synchronization makes them readable afterwards.
 typedef struct counts {
     int ran[MAX_PARTS];
     int parts;
@@ -47,7 +47,7 @@ static void every_part_runs_once_per_job(void **state)
     }
 }
 
-// A walk whose phases have from none to many pieces. Plain cells: the pool's ordering alone makes them right.
+// A walk whose phases have from none to many pieces. Plain cells: only the pool's synchronization makes them correct.
 enum { N_PHASES = 40, MOST_PIECES = 700 };
 
 typedef struct tour {
@@ -71,7 +71,7 @@ static int open_tour(void *ctx, int phase, int *grain)
     return t->n_pieces[phase];
 }
 
-// Nobody reads it: half of it is not ours.
+// Returned memory is never read here; half of it is not allocated.
 static frit_ahead look_ahead(void *ctx, int phase, int part)
 {
     const tour *t = ctx;
@@ -148,8 +148,8 @@ static void walks_hold_with_far_more_threads_than_cores(void **state)
     walks_do_every_piece_once(MAX_PARTS, 8);
 }
 
-// Part 1 takes pieces and then makes no progress until all others are done. Counts, not times: if part 0 left anything
-// of part 1's share, part 1 would give up after a long while.
+// Part 1 takes pieces and then makes no progress until all others are done. The test counts pieces, not time: if part 0
+// left pieces of part 1 untouched, part 1 would give up after a long time.
 typedef struct stall {
     int n_pieces;
     _Atomic int n_done, n_held, gave_up;
@@ -178,7 +178,7 @@ static void work_stalled(void *ctx, int phase, int begin, int end, int part)
     if (part == 1) {
         atomic_store(&s->n_held, end - begin);
         if (!wait_until(&s->n_done, s->n_pieces - (end - begin))) atomic_store(&s->gave_up, 1);
-    } else if (!wait_until(&s->n_held, 1)) {   // neither may finish before the other has begun
+    } else if (!wait_until(&s->n_held, 1)) {   // both must begin before either finishes
         atomic_store(&s->gave_up, 1);
     }
     atomic_fetch_add(&s->n_done, end - begin);
@@ -199,7 +199,7 @@ static void what_a_stalled_thread_has_not_begun_others_do(void **state)
     }
 }
 
-// Part 1 is late in every phase in which it holds anything.
+// Part 1 is late in every phase in which it has pieces.
 typedef struct delay {
     _Atomic int n_by[2];
 } delay;
@@ -234,14 +234,14 @@ static void who_is_late_again_and_again_is_left_out_for_a_while(void **state)
         assert_int_equal(atomic_load(&d.n_by[0]) + atomic_load(&d.n_by[1]), 3 * 16);
         n_with += atomic_load(&d.n_by[1]) > 0;
     }
-    assert_in_range(n_with, 1, 100);   // it is tried again now and then: about 5 times on an idle machine
+    assert_in_range(n_with, 1, 100);   // tried again from time to time: about 5 times on an idle machine
     delay d = {0};
     for (const uint64_t start = frit_time_ns(); atomic_load(&d.n_by[1]) == 0;) {
         frit_pool_walk(pool, &(frit_walk){&d, 3, open_delay, work_late, NULL});
         if (frit_time_ns() - start > PATIENCE_NS) fail_msg("a late thread was left out for good");
     }
     counts c = {0};
-    frit_pool_run(pool, count, &c);   // a job for all is one for it too
+    frit_pool_run(pool, count, &c);   // a job for all parts includes this one
     assert_int_equal(c.ran[1], 1);
     frit_pool_free(pool);
 }
@@ -262,7 +262,7 @@ static void work_late_of_many(void *ctx, int phase, int begin, int end, int part
         usleep(100);
 }
 
-// In a walk, and in the one after it.
+// Late in a walk, and in the next one.
 static void of_many_threads_one_may_be_late_once(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void of_many_threads_one_may_be_late_once(void **state)
 static void linger(void *ctx, int part, int parts)
 {
     (void)parts;
-    if (part == *(const int *)ctx) usleep(3000);   // longer than anybody spins
+    if (part == *(const int *)ctx) usleep(3000);   // longer than any thread spins
 }
 
 static void threads_that_fell_asleep_wake_up(void **state)
@@ -403,7 +403,7 @@ typedef struct news {
     _Atomic int is_taken, n_heard;
 } news;
 
-// Part 0 has the lock until the other one has heard of it three times.
+// Part 0 has the lock until the other part has received its news three times.
 static void tell_or_hear(void *ctx, int part, int parts)
 {
     (void)parts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What this process may run on: the counts hold together, and hwloc's view of machines that are made up.
+// CPUs that this process may use: the counts are consistent, and hwloc's view of made-up machines.
 #include "support/support.h"
 
 #include "base/os.h"
@@ -27,7 +27,7 @@ static void counts_are_within_what_the_mask_allows(void **state)
 #if defined(FRIT_HWLOC)
 #include <hwloc.h>
 
-// hwloc's words for a machine: "numa:2 core:4 pu:2".
+// Makes a machine from hwloc's description: "numa:2 core:4 pu:2".
 static hwloc_topology_t machine(const char *words)
 {
     hwloc_topology_t topology;
@@ -37,7 +37,7 @@ static hwloc_topology_t machine(const char *words)
     return topology;
 }
 
-// Tells hwloc what CPUs [begin, end) are; `fact` may be NULL.
+// Tells hwloc the kind of CPUs [begin, end); `fact` may be NULL.
 static void add_kind(hwloc_topology_t topology, unsigned begin, unsigned end, int rank, const char *fact,
                      const char *value)
 {
@@ -71,7 +71,8 @@ static void hwloc_counts_threads_of_one_core_once(void **state)
     assert_int_equal(cores_among(t, 1, 4, 2).n, 4);   // the second thread of each core
     frit_cores cores;
     static frit_nodes nodes;
-    assert_false(frit_hwloc_look(t, &cores, &nodes, (int[]){0, 8}, 2));   // hwloc has no CPU 8: another source's turn
+    assert_false(frit_hwloc_look(t, &cores, &nodes, (int[]){0, 8}, 2));   // hwloc has no CPU 8, so another source must
+                                                                          // be used
     hwloc_topology_destroy(t);
     t = machine("pu:6");
     assert_int_equal(cores_among(t, 0, 6, 1).n, 6);   // no cores are known
@@ -88,7 +89,7 @@ static void hwloc_knows_slow_cores(void **state)
     assert_int_equal(cores_among(t, 8, 4, 1).n_fast, 4);   // only slow ones: all are as fast as any
     hwloc_topology_destroy(t);
 
-    t = machine("core:12 pu:1");   // one best, five large, six small cores
+    t = machine("core:12 pu:1");   // one fastest, five large, six small cores
     add_kind(t, 0, 6, 0, "LinuxCapacity", "446");
     add_kind(t, 6, 11, 1, "LinuxCapacity", "900");
     add_kind(t, 11, 12, 2, "LinuxCapacity", "1024");

@@ -30,7 +30,7 @@ static void what_is_no_character_is_encoded_as_a_replacement(void **state)
     }
 }
 
-// Written the long way round, from the definition: which bit patterns exist, then which values are allowed.
+// Written independently from the definition: which bit patterns exist, then which values are allowed.
 static int expect(const unsigned char *s, size_t n)
 {
     int length = s[0] < 0x80             ? 1
@@ -55,7 +55,7 @@ static int expect(const unsigned char *s, size_t n)
         if (high < least[length] || low > 0x10ffff || (low >= 0xd800 && high <= 0xdfff)) return -i;
     }
     if ((size_t)length > n) {
-        // Cut off: it can still become valid unless the lead byte never can.
+        // A truncated sequence can still become valid unless its lead byte never can.
         uint32_t low = (s[0] & (0x7fu >> length));
         bool never = (length == 2 && low < 2) || (length == 4 && low > 4);
         return never ? -1 : 0;

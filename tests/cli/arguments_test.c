@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the command line means: names of options, and where prompts and models come from.
+// The command line: names of options, and the sources of prompts and models.
 #include "support/command_posix.h"
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ static void options_have_the_names_of_llama_cpp_too(void **state)
     expect("run --help --all", NULL, 0, "also -ub,", NULL);
     expect("run --help-all", NULL, 0, "also -ub,", NULL);
     expect("help --man", NULL, 0, "ctx-size", NULL);
-    // They are named in the environment as frit names them, and help with mistakes.
+    // The environment has frit's names for them, and mistakes are explained.
     expect("run -p x --ctx-sice 4", NULL, 2, NULL, "did you mean '--ctx-size'?");
 }
 
@@ -49,11 +49,11 @@ static void options_of_several_letters_that_frit_lacks_are_refused_by_name(void 
     expect("quantize a.gguf b.gguf q4_k_m", NULL, 2, NULL, "--mix q4_k_m");
     expect("create x", NULL, 2, NULL, "no command 'create'; 'frit help' lists them");
     expect("-v", NULL, 0, frit_version(), NULL);
-    expect("run -q -p x -n1 -t+1 -c64", NULL, 0, NULL, NULL);   // numbers may follow at once
+    expect("run -q -p x -n1 -t+1 -c64", NULL, 0, NULL, NULL);   // numbers may follow directly
     expect("bench -p 4 -n0 -r1 -t1,1 --no-probe -q", NULL, 0, "pp4", NULL);
 }
 
-// Lines written for other programs name GPUs; where there is none, that does no harm.
+// Command lines for other programs have GPU options; without a GPU they have no effect.
 static void options_of_gpus_do_no_harm_without_one(void **state)
 {
     (void)state;
@@ -115,14 +115,14 @@ static void piped_text_follows_the_prompt(void **state)
              FRIT_BUILD_DIR, model, (write_file(file, o.out, strlen(o.out)), file));
     assert_int_equal(system(command), 0);
     outcome_free(&o);
-    // Nothing is piped in: the prompt alone.
+    // Nothing is piped in, so only the prompt is used.
     o = frit("run -q --temp 0 -n 8 -p 'Tell me a story.'", NULL);
     expect("run -q --temp 0 -n 8 -p 'Tell me a story.'", "", 0, o.out, NULL);
     outcome with_null = frit_with("run -q --temp 0 -n 8 -p 'Tell me a story.'", "x", "</dev/null");
     assert_string_equal(o.out, with_null.out);
     outcome_free(&with_null);
     outcome_free(&o);
-    // With --raw to the byte.
+    // With --raw the prompt is used byte for byte.
     o = frit("run -q --raw --temp 0 -n 8 -p 'Once\n\nupon a time\n'", NULL);
     expect("run -q --raw --temp 0 -n 8 -p Once", "upon a time\n", 0, o.out, NULL);
     outcome_free(&o);
@@ -171,7 +171,7 @@ static void two_models_are_one_too_many(void **state)
     assert_int_equal(symlink(model, copy), 0);
     snprintf(line, sizeof line, "run '%s' '%s'", model, model);
     expect(line, NULL, 2, NULL, "run: two models, '");
-    snprintf(line, sizeof line, "run '%s' '%s'", model, copy);   // known by its first bytes
+    snprintf(line, sizeof line, "run '%s' '%s'", model, copy);   // recognised by its first bytes
     expect(line, NULL, 2, NULL, "expected one, and a prompt");
     expect("run Once", "", 2, NULL, "'Once' was taken as the model: give a prompt with -p");
     expect("missing.gguf", "", 3, NULL, "missing.gguf: there is no such file");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit chat as a person has it: in a pipe, and on a terminal that is a pseudo-terminal here.
+// frit chat in a pipe, and on a pseudo-terminal.
 #include "support/scripted_model.h"
 #include "support/support.h"
 
@@ -32,7 +32,7 @@ static char *run_piped(const char *arguments, const char *input, int *code, char
     return read_file(out_path, NULL);
 }
 
-// Every part must stand in what goes to stderr.
+// Checks that stderr contains every part.
 static void expect_said(const char *arguments, const char *input, const char *const *parts, size_t n_parts)
 {
     int code;
@@ -115,7 +115,7 @@ static void a_turn_runs_only_what_is_new(void **state)
     free(err);
 }
 
-// The oldest turns leave, the system message stays, and the chat goes on.
+// The oldest turns are removed, the system message stays, and the chat continues.
 static void a_full_context_lets_the_oldest_turns_leave(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void a_full_context_lets_the_oldest_turns_leave(void **state)
     free(err);
 }
 
-// Within an answer: it goes on as if there had been no turn before it.
+// Within an answer: it continues as if there had been no earlier turn.
 static void an_answer_goes_on_where_the_context_ends(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void a_conversation_is_saved_and_loaded(void **state)
     EXPECT_SAID(load, "/show messages\n", "system: Be kind.", "user: Hello", "assistant: ");
     snprintf(input, sizeof input, "/load %s\n/undo\n/show messages\n", path);
     EXPECT_SAID("-q -n 4", input, "3 messages", "taken back: Hello");
-    // The same file is messages for frit template.
+    // The file is also valid input of frit template.
     char command[1400];
     snprintf(command, sizeof command, "'%s/frit' template --messages '%s' | grep -q Hello", FRIT_BUILD_DIR, path);
     assert_int_equal(system(command), 0);
@@ -275,7 +275,7 @@ static terminal open_terminal(const char *term, const char *const *extra)
     return open_sized(term, extra, 80);
 }
 
-// Reads until `text` was shown after what has been looked at; fails after a while.
+// Reads until `text` is shown after the text that was read before; fails after a while.
 static void await(terminal *t, const char *text)
 {
     for (int i = 0; i < 1200; i++) {
@@ -331,7 +331,7 @@ static void a_terminal_edits_lines_and_keeps_history(void **state)
     terminal t = open_terminal("xterm", quiet);
     await(&t, "> ");
     type(&t, "/tokens Onc\xc3\xa9x\x7f\x7f"
-             "e upon a time\r");   // an accent and a letter are taken back
+             "e upon a time\r");   // deletes an accent and a letter
     await(&t, "4 tokens");
     type(&t, "/exit\r");
     assert_int_equal(close_terminal(&t), 0);
@@ -342,7 +342,7 @@ static void a_terminal_edits_lines_and_keeps_history(void **state)
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(about.st_mode & 0777, 0600);
 
-    t = open_terminal("xterm", quiet);   // another run: the arrow finds what was typed before
+    t = open_terminal("xterm", quiet);   // in a second run, the arrow key finds earlier input
     await(&t, "> ");
     type(&t, "\033[A\033[A\r");
     await(&t, "4 tokens");
@@ -384,14 +384,14 @@ static void one_interrupt_stops_the_answer_and_a_second_one_leaves(void **state)
     type(&t, "\x03");
     const size_t answer = t.at;
     await(&t, "> ");
-    char *after = strchr(t.seen + answer, '\033');   // of the answer: nothing but its end
+    char *after = strchr(t.seen + answer, '\033');   // of the answer: nothing follows it
     assert_non_null(after);
     assert_memory_equal(after, "\033[0m\r\n\033[?2004h", 14);
     assert_null(strstr(t.seen, "^C"));
     type(&t, "\x03");
     assert_int_equal(close_terminal(&t), 0);
 
-    t = open_terminal("xterm", quiet);   // at the prompt: a line goes, then a warning, then the chat
+    t = open_terminal("xterm", quiet);   // at the prompt: deletes the line, then warns, then ends the chat
     await(&t, "> ");
     type(&t, "half a li");
     await(&t, "half a li");
@@ -435,7 +435,7 @@ static void an_editor_changes_the_question(void **state)
     unsetenv("VISUAL");
 }
 
-// Columns of a line of ASCII.
+// Returns the columns of a line of ASCII.
 static size_t width_of(const char *line, size_t n)
 {
     size_t width = 0;
@@ -528,7 +528,7 @@ static void a_line_is_drawn_once_when_the_terminal_is_resized(void **state)
     type(&t, "a line of forty-two columns, with its end");
     await(&t, "its end");
     assert_int_equal(ioctl(t.fd, TIOCSWINSZ, &narrow), 0);
-    await(&t, "\033[1A\r\033[J");   // up to the row of the prompt, and nothing stays of it
+    await(&t, "\033[1A\r\033[J");   // moves to the row of the prompt and clears everything
     await(&t, "> a line of");
     await(&t, "end");
     type(&t, "\x15/exit\r");
@@ -569,7 +569,7 @@ static void a_dumb_terminal_is_enough(void **state)
 
 // ---------------------------------------------------------------------------------------- tools
 
-// The last message is the name of a script; behind a result there is one of its own. Marks are unlike others.
+// The last message is the name of a script; a script of its own follows a result. Marks are unlike others.
 static const char chat_template[] =
     "{% if tools %}tools: {{ tools | tojson }}\n{% endif %}{% for m in messages %}[{{ m.role }}]"
     "{% if m.reasoning_content %}<hmm>{{ m.reasoning_content }}</hmm>{% endif %}{{ m.content }}"
@@ -643,7 +643,7 @@ static void a_pipe_gets_reasoning_in_tags_and_calls_as_json(void **state)
     assert_non_null(strstr(json, "\"reasoning_content\": \"Rain?\""));
     assert_non_null(strstr(json, "\"tool_call_id\""));
     free(json);
-    snprintf(input, sizeof input, "--load %s -q %s", saved, model);   // and goes on from there
+    snprintf(input, sizeof input, "--load %s -q %s", saved, model);   // continues from the file
     out = run_piped(input, "weather\n", &code, &err);
     assert_int_equal(code, 0);
     assert_non_null(strstr(out, "get_weather"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command line as a person uses it: what is printed where, and every exit code.
+// The command line: what is printed to which stream, and every exit code.
 #include "support/classifier.h"
 #include "support/command_posix.h"
 #include "support/tiny_model.h"
@@ -92,7 +92,7 @@ static void predictions_are_kept_and_compared(void **state)
                        "wild animals. One day he sent out a huntsman to shoot him a roe, but he did not come back.";
     snprintf(command, sizeof command, "perplexity -c 16 -f - --kl-divergence-base '%s'", base);
     expect(command, text, 0, "perplexity ", NULL);
-    // The same model on the file's text: the codes of the file are all that differs.
+    // The same model on the file's text: only the codes in the file differ.
     snprintf(command, sizeof command, "perplexity --kl-divergence-base '%s' --kl-divergence", base);
     outcome o = frit(command, NULL);
     assert_int_equal(o.code, 0);
@@ -103,7 +103,7 @@ static void predictions_are_kept_and_compared(void **state)
     assert_true(kl < 1e-5);
     assert_non_null(strstr(o.out, "same likeliest token at 100.000 +- 0.000 %"));
     outcome_free(&o);
-    // Another model is further away; a cut file is refused.
+    // Another model has a larger divergence; a truncated file is refused.
     snprintf(command, sizeof command, "perplexity --kl-divergence-base '%s' --kl-divergence --cpu reference -c 8",
              base);
     expect(command, NULL, 2, NULL, "windows of 16 tokens");
@@ -116,7 +116,7 @@ static void predictions_are_kept_and_compared(void **state)
     expect(command, NULL, 1, NULL, "ends within its");
     write_file(base, "GGUF", 4);
     expect(command, NULL, 1, NULL, "is not a file of log-probabilities");
-    // The head promises a billion tokens: the memory for them is not asked for before they come.
+    // The header promises a billion tokens: their memory is not allocated before they are read.
     write_file(base, "_logits_\0\4\0\0\0\1\0\0\0\0\20\0", 20);
     char limited[4096];
     snprintf(limited, sizeof limited,
@@ -149,7 +149,7 @@ static void models_are_compared_side_by_side(void **state)
     int n_models = 0;
     for (const char *at = o.out; (at = strstr(at, "\"kl_divergence\": ")); at++, n_models++) {
         assert_int_equal(sscanf(at, "\"kl_divergence\": %lf", &kl), 1);
-        assert_true(kl > -1e-6 && kl < 1e-6);   // both are the same model in the same type
+        assert_true(kl > -1e-6 && kl < 1e-6);   // both have the same model in the same type
     }
     assert_int_equal(n_models, 2);
     assert_non_null(strstr(o.out, "\"same_top\": "));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit convert: what a person reads of it.
+// frit convert: its output for people.
 #include "support/command_posix.h"
 #include "support/support.h"
 
@@ -27,7 +27,7 @@ static void an_unknown_type_lists_the_known_ones(void **state)
     expect(arguments, NULL, 2, NULL, "type is 'q9', expected one of f32, f16, bf16, q8_0, q6_k, q5_k");
 }
 
-// The sentence ends with the name of a file that is there.
+// Checks that stderr ends with the name of an existing file.
 static void expect_written(const char *options, const char *suffix)
 {
     char arguments[1500], name[600], path[600];
@@ -112,7 +112,7 @@ static void expect_quantized(const char *options, const char *said, const char *
     outcome_free(&o);
 }
 
-// On what was measured with, a text that is named, or own samples.
+// Refines with the text of the measurement, with a named text, or with the model's own samples.
 static void a_size_is_refined_unless_it_is_to_be_fast(void **state)
 {
     (void)state;

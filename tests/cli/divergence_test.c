@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The figures of two models' predictions, against numbers computed by hand.
+// Statistics of two models' predictions, against numbers computed by hand.
 #include "frit/eval/divergence.h"
 #include "frit/eval/plot.h"
 #include "support/support.h"
@@ -11,7 +11,7 @@ static void expect_near(double value, double expected, double tolerance)
     if (!(fabs(value - expected) <= tolerance)) fail_msg("%.9g, expected %.9g", value, expected);
 }
 
-// Three tokens; the base's probabilities, the other model's, and the token that follows.
+// Three tokens: the base's probabilities, the other model's, and the next token.
 static const struct {
     double base[3], other[3];
     frit_token next;
@@ -44,7 +44,7 @@ static void figures_are_those_of_the_definitions(void **state)
     expect_near(f.kl_90, kl2 + 0.8 * (kl0 - kl2), 1e-6);   // between the second and the third position
     const double variance = (kl0 * kl0 + kl2 * kl2) / 3 - mean * mean;
     expect_near(f.kl.error, sqrt(variance / 2), 1e-6);
-    // -log p of what follows: 2 l2, 2 l2, l2 of the other, and l2, 2 l2, 2 l2 - l3 of the base.
+    // -log p of the next token: 2 l2, 2 l2, l2 for the other model, and l2, 2 l2, 2 l2 - l3 for the base.
     expect_near(f.perplexity.value, exp(5 * l2 / 3), 1e-5);
     expect_near(f.base_perplexity.value, exp((5 * l2 - l3) / 3), 1e-5);
     expect_near(f.ratio.value, exp(l3 / 3), 1e-5);
@@ -61,7 +61,7 @@ static void equal_predictions_have_no_divergence(void **state)
     const float logits[] = {1, 2, 3, -40};
     float log_probs[4];
     divergence_log_probs(logits, 4, log_probs);
-    for (int i = 0; i < 5000; i++) divergence_add(&d, log_probs, logits, 4, i % 3);   // more than room is made for
+    for (int i = 0; i < 5000; i++) divergence_add(&d, log_probs, logits, 4, i % 3);   // more than the initial capacity
     assert_false(d.failed);
     assert_int_equal(d.n, 5000);
     const divergence_figures f = divergence_finish(&d);
@@ -99,7 +99,7 @@ static void drawings_have_a_point_for_each_model(void **state)
     double x[2], y[2];
     assert_int_equal(sscanf(first, "<circle cx=\"%lf\" cy=\"%lf\"", &x[0], &y[0]), 2);
     assert_int_equal(sscanf(second, "<circle cx=\"%lf\" cy=\"%lf\"", &x[1], &y[1]), 2);
-    assert_true(x[0] < x[1] && y[0] < y[1]);   // the second is larger and loses less: further down
+    assert_true(x[0] < x[1] && y[0] < y[1]);   // the second is larger and has less divergence, so it is further down
     free(svg);
     assert_int_equal(plot_write(path, "model", points + 1, 1), CLI_FAILED);
     assert_int_equal(plot_write("/nonexistent/plot.svg", "model", points, 3), CLI_FAILED);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The exit codes of all commands: one table, in the code, in help and in docs/cli.md. The same mistake has the same
-// code in each command.
+// The exit codes of all commands: one table, in the code, in help and in docs/cli.md. A mistake has the same code in
+// each command.
 #include "support/command_posix.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Each command that takes a model: what comes before and after it. OUT is a file that may be written.
+// Each command that reads a model, with the arguments before and after the model. OUT is a file that may be written.
 static const struct {
     const char *name, *after;
     bool has_text, has_engine;   // options of models, of engines
@@ -110,7 +110,7 @@ static void a_bad_template_or_adapter_is_3_in_every_command(void **state)
         snprintf(more, sizeof more, "template --messages '%s' --template '%s'", messages_path, templates[t]);
         expect(more, NULL, 3, NULL, "frit: ");
     }
-    char model[1024];   // a file that is a model, no adapter
+    char model[1024];   // a file that is a model, not an adapter
     snprintf(model, sizeof model, "--lora %s", project_path("models/fable.gguf"));
     const char *adapters[] = {"--lora /nonexistent.gguf", "--lora /dev/null", "--control-vector /nonexistent.gguf",
                               model};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A program that embeds the library may run in a locale with a decimal comma: every number that is read or written is
-// the same there. So is what the command prints.
+// A program that embeds the library may run in a locale with a decimal comma: numbers that are read or written, and the
+// command's output, stay the same.
 #include "support/locale.h"
 #include "support/support.h"
 
@@ -59,7 +59,7 @@ static void add_json(frit_buf *out)
         frit_buf_printf(out, "%.17g ", number);
     }
     assert_int_equal(pull.status, FRIT_OK);
-    json_t *parsed = json_loads(text, 0, NULL);   // what reads config.json
+    json_t *parsed = json_loads(text, 0, NULL);   // the reader of config.json
     for (size_t i = 0; i < json_array_size(parsed); i++)
         frit_buf_printf(out, "%.17g ", json_number_value(json_array_get(parsed, i)));
     char *written = json_dumps(parsed, JSON_REAL_PRECISION(9));
@@ -113,7 +113,7 @@ static void the_library_reads_and_writes_the_same_numbers(void **state)
     frit_buf_free(&with_comma);
 }
 
-// Runs the command; what comes without times.
+// Runs the command and returns its output without times.
 static char *output_of(const char *environment, const char *arguments)
 {
     char command[2048], out[512];
@@ -142,7 +142,7 @@ static void the_command_prints_the_same_numbers(void **state)
         free(plain);
         free(with_comma);
     }
-    char *json = output_of(environment, "run --json -q --temp 0 -n 3 -p Hello");   // its seconds are fractions
+    char *json = output_of(environment, "run --json -q --temp 0 -n 3 -p Hello");   // its seconds have fractions
     json_t *parsed = json_loads(json, 0, NULL);
     if (!parsed || !json_is_real(json_object_get(json_object_get(parsed, "seconds"), "prompt"))) fail_msg("%s", json);
     json_decref(parsed);

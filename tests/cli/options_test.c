@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The option rows of all commands, as the parser sees them.
+// The option rows of all commands, as the parser reads them.
 #include "frit/cli/cli.h"
 #include "support/support.h"
 
@@ -68,7 +68,7 @@ static void rows_have_what_help_shows(void **state)
     }
 }
 
-// cli_parse fills it; the defaults of every command are allowed by their own rows.
+// cli_parse sets defaults; the rows of every command allow their own defaults.
 static void defaults_are_allowed(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command as a process: outputs that cannot be written, descriptors that are missing, signals.
+// The command as a process: outputs that cannot be written, missing descriptors, signals.
 #include "support/command_posix.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@ static const char text[] =
     "of wild animals. One day he sent out a huntsman to shoot him a roe.";
 static const char talk[] = "[{\"role\": \"user\", \"content\": \"Hello\"}]";
 
-// Every way to print, in each command. frit serve prints nothing to stdout.
+// All kinds of output, in each command. frit serve prints nothing to stdout.
 static const struct {
     const char *arguments, *input;
 } printing[] = {
@@ -83,7 +83,7 @@ static void a_closed_pipe_ends_every_command_quietly(void **state)
     close(ends[1]);
 }
 
-// An answer without end stops once nobody reads it.
+// An endless answer stops after its reader has closed the pipe.
 static void an_answer_stops_when_its_reader_has_gone(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void every_command_that_prints_is_in_the_table(void **state)
     outcome o = frit("help", NULL);
     char *at = strstr(o.out, "Commands:\n"), *save = NULL;
     assert_non_null(at);
-    at[strcspn(at, "A")] = 0;   // "A model is ...", which follows
+    at[strcspn(at, "A")] = 0;   // "A model is ...", the next part
     for (char *line = strtok_r(at + strlen("Commands:\n"), "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         char name[32] = "";
         bool found = sscanf(line, "%31s", name) != 1 || strcmp(name, "serve") == 0 || strcmp(name, "convert") == 0;
@@ -125,7 +125,7 @@ static void files_of_results_on_a_full_device_are_a_failure(void **state)
     expect("run -q -p x -n 1 --session /dev/full", NULL, 1, NULL, "/dev/full: is a device or a pipe");
     expect("chat -q -n 1", "/save /dev/full\n", 0, NULL, "/dev/full: cannot be written: No space left on device");
     assert_int_equal(stat("/dev/full", &st), 0);
-    assert_true(S_ISCHR(st.st_mode));   // nothing took its place
+    assert_true(S_ISCHR(st.st_mode));   // the device was not replaced
     expect("logits -q --ids 1 -o /nonexistent/out", NULL, 1, NULL, "/nonexistent/out: cannot be written");
     expect("logits -q --ids 1 -o /tmp", NULL, 1, NULL, "/tmp: is a folder, a file is expected");
     outcome o = frit("logits -q --ids 1 -o -", NULL);
@@ -185,7 +185,7 @@ static void a_missing_stdout_cannot_be_written(void **state)
     }
 }
 
-// Without stderr the model would be descriptor 2, and messages would go into it.
+// Without stderr the model would get descriptor 2, and messages would be written into it.
 static void a_missing_stderr_loses_only_messages(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static const struct {
     int number, code;
 } signals[] = {{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 129}};
 
-// Sends the signal once the command has had time to begin.
+// Sends the signal after the command has had time to begin.
 static void expect_quiet_end(const char *arguments, const char *redirections, int number, int code, double limit_s)
 {
     started s = start("", arguments, redirections);
@@ -230,7 +230,7 @@ static void expect_quiet_end(const char *arguments, const char *redirections, in
 static void signals_end_commands_that_read(void **state)
 {
     (void)state;
-    // A pipe that stays open and gives nothing.
+    // A pipe that stays open without data.
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     char redirection[32];
@@ -245,8 +245,8 @@ static void signals_end_commands_that_read(void **state)
     close(ends[1]);
 }
 
-// Texts that are piped in follow the prompt. A parent may forget to close such a pipe: the command tells what it waits
-// for.
+// Piped text follows the prompt. If a parent process forgets to close the pipe, the command reports that it waits for
+// it.
 static void a_pipe_that_gives_nothing_is_not_waited_for_in_silence(void **state)
 {
     (void)state;
@@ -330,7 +330,7 @@ static void a_conversion_that_is_ended_leaves_no_file(void **state)
     }
 }
 
-// Whatever signal it is: answers end, and so does the server, with success.
+// After any signal, answers end, and the server ends with success.
 static void a_server_without_descriptors_serves_until_a_signal(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void a_server_without_descriptors_serves_until_a_signal(void **state)
             skip_because("this build has no server");
         }
         kill(s.pid, signals[i].number);
-        if (signals[i].number == SIGHUP) kill(s.pid, SIGTERM);   // it only reads files again
+        if (signals[i].number == SIGHUP) kill(s.pid, SIGTERM);   // SIGHUP only makes it read files again
         assert_int_equal(end(&s, 30), 0);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit quantize: what is refused before the work, and what a person reads of sizes, states and texts.
+// frit quantize: errors before the work, and its output about sizes, states and texts.
 #include "support/command_posix.h"
 #include "support/tiny_model.h"
 
@@ -23,7 +23,7 @@ static int make_inputs(void **state)
     return 0;
 }
 
-// BRIEF and TEXT are files, of about 600 and 3,000 tokens. The model's context is 256.
+// BRIEF and TEXT are files of about 600 and 3,000 tokens. The model's context is 256.
 static outcome quantize(const char *model, const char *options)
 {
     static const struct {
@@ -79,7 +79,7 @@ static void options_without_effect_are_refused(void **state)
     expect_said(source, "--mix q4_0 --windows 4", 2, "--windows is of a text; give --size, --bits or --refine", NULL);
     expect_said(source, "--mix q4_0 --types all", 2, "--types is for --size and --bits", NULL);
     expect_said(source, "--types k", 2, "--types is for --size and --bits", NULL);
-    setenv("FRIT_WINDOWS", "4", 1);   // it is for all commands
+    setenv("FRIT_WINDOWS", "4", 1);   // the variable applies to all commands
     expect_said(source, "--mix q4_0", 0, "is written", NULL);
     unsetenv("FRIT_WINDOWS");
     expect_said(source, "--bits 0", 2, "--bits is 0, expected a number above 0 and up to 32", NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit run as a person uses it: where the prompt comes from, and what the answer is.
+// frit run: the source of the prompt, and the answer.
 #include "support/command_posix.h"
 #include "support/tiny_model.h"
 
@@ -48,7 +48,7 @@ static void the_same_seed_gives_the_same_text(void **state)
 static void the_sampling_that_the_file_recommends_is_used_unless_given(void **state)
 {
     (void)state;
-    // The bundled model asks for temperature 0.
+    // The bundled model recommends temperature 0.
     outcome greedy = frit("run -q -p 'Tell me the tale of Rapunzel.' --temp 0 -n 60", NULL);
     expect("run -q -p 'Tell me the tale of Rapunzel.' -n 60", NULL, 0, greedy.out, NULL);
     outcome warm =
@@ -161,7 +161,7 @@ static void encoder_decoders_read_one_text_and_write_another(void **state)
     snprintf(out, sizeof out, "%s", temp_path("t5.session"));
     snprintf(line, sizeof line, "run '%s' -p 'Hello there.' -n 5 --temp 0 -q --session '%s'", model, out);
     first = frit(line, NULL);
-    second = frit(line, NULL);   // reads nothing again
+    second = frit(line, NULL);   // runs no token again
     assert_int_equal(first.code + second.code, 0);
     assert_string_equal(first.out, second.out);
     outcome_free(&first);
@@ -218,7 +218,7 @@ static void multi_token_prediction_does_not_change_the_answer(void **state)
     outcome_free(&plain);
 }
 
-// The number after a key, at or after `at`.
+// Returns the number after a key, at or after `at`.
 static double number_at(const char *at, const char *key)
 {
     const char *found = strstr(at, key);
@@ -241,7 +241,7 @@ static void log_probabilities_are_shown_where_asked_for(void **state)
     size_t n_lines = 0;
     for (const char *at = shown.err; (at = strchr(at, '\n')); at++) n_lines++;
     assert_int_equal(n_lines, 9);
-    // Greedy: each token is the likeliest one, and the others follow.
+    // Greedy: each token is the likeliest one, followed by the other likeliest tokens.
     const char *at = strchr(shown.err, '\n');
     for (int i = 0; i < 8; i++, at = strchr(at + 1, '\n')) {
         const double of_token = strtod(at, NULL), of_best = number_at(at, "  of");
@@ -251,14 +251,14 @@ static void log_probabilities_are_shown_where_asked_for(void **state)
     outcome prompt = frit(line, NULL);
     assert_string_equal(prompt.out, o.out);
     assert_non_null(
-        strstr(prompt.err, "log-probabilities of the prompt:\n        - "));   // of the first nothing is known
+        strstr(prompt.err, "log-probabilities of the prompt:\n        - "));   // the first token has no log-probability
     assert_non_null(strstr(prompt.err, "\" upon\""));
     outcome_free(&o);
     outcome_free(&shown);
     outcome_free(&prompt);
 }
 
-// A prompt's tokens are as likely as the same tokens of an answer.
+// A prompt's tokens have the log-probabilities that they have in an answer.
 static void prompts_and_answers_have_the_same_log_probabilities(void **state)
 {
     (void)state;
@@ -275,7 +275,7 @@ static void prompts_and_answers_have_the_same_log_probabilities(void **state)
     assert_null(strstr(b.out, "\"logprobs\""));
     outcome_free(&a);
     outcome_free(&b);
-    // Tokens that a grammar forces and those that sampling picks have theirs too.
+    // Tokens that a grammar forces, and sampled tokens, have log-probabilities too.
     outcome forced = frit("run -q --raw -p 'Once upon' --regex 'x[78]y' --temp 1 --seed 3 --logprobs 0", NULL);
     assert_int_equal(forced.code, 0);
     assert_non_null(strstr(forced.err, "\"x"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --context-shift of run and chat: texts go on past the context, and what is refused says what to do.
+// --context-shift of run and chat: texts continue past the context, and errors explain what to do.
 #include "support/command_posix.h"
 
 static void run_continues_past_the_context(void **state)
@@ -21,7 +21,7 @@ static void run_continues_past_the_context(void **state)
     assert_true(strlen(shifted.out) > 2 * n_same);
     assert_memory_equal(shifted.out, ends.out, n_same);
     snprintf(command, sizeof command, "%s --context-shift --speculate none -q", run);
-    expect(command, NULL, 0, shifted.out, NULL);   // the same without drafts
+    expect(command, NULL, 0, shifted.out, NULL);   // the drafts do not change the text
     outcome_free(&ends);
     outcome_free(&shifted);
 }
@@ -36,7 +36,7 @@ static void a_saved_answer_that_was_shifted_loads(void **state)
     outcome first = frit(command, NULL), again = frit(command, NULL);
     assert_int_equal(first.code, 0);
     assert_int_equal(again.code, 0);
-    assert_string_equal(again.out, first.out);   // the prompt is a part of what is kept
+    assert_string_equal(again.out, first.out);   // the prompt is in the kept part
     outcome_free(&first);
     outcome_free(&again);
 }
@@ -66,7 +66,7 @@ static void what_cannot_be_is_refused(void **state)
     }
 }
 
-// Drops tokens within the answer, and no turn: it runs nothing again.
+// Drops tokens within the answer, but no turn, and runs no token again.
 static void an_answer_of_a_chat_continues(void **state)
 {
     (void)state;

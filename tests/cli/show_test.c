@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What commands show of files: metadata as JSON, and adapters that are not what the option says.
+// The display of files: metadata as JSON, and adapters of another kind than the option's.
 #include "support/adapters.h"
 #include "support/command_posix.h"
 #include "support/support.h"
@@ -90,7 +90,7 @@ static void estimates_count_adapters(void **state)
     free(lora);
 }
 
-// "-" is stdout or stdin wherever a file is named, never a file of that name.
+// "-" is stdout or stdin for every file argument, never a file with this name.
 static void a_dash_is_never_a_file(void **state)
 {
     (void)state;

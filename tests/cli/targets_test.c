@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that a command reads stay as they are: it refuses to write over them, whatever name they are given.
+// The command refuses to overwrite files that it reads, under any name.
 #include "support/command_posix.h"
 #include "support/tiny_model.h"
 
@@ -126,7 +126,7 @@ static void what_is_read_is_not_replaced(void **state)
         "quantize M --plan --bits 14 --state I --importance I",
     };
     for (size_t i = 0; i < FRIT_COUNT(lines); i++) expect_refused(lines[i], NULL, "is read too, expected another name");
-    // What was measured lies in OUT.gguf.state by itself, and is removed at the end.
+    // The state of the measurement is in OUT.gguf.state by default, and is removed at the end.
     snprintf(out, sizeof out, "%.*s", (int)(strlen(sums.path) - strlen(".state")), sums.path);
     expect_refused("quantize M O --bits 14 --importance S", NULL, "is read too, expected another name");
     snprintf(out, sizeof out, "%s", temp_path("out.gguf"));
@@ -151,7 +151,7 @@ static void a_conversation_is_not_saved_over_its_model(void **state)
     expect_refused("chat M -q -n 1", line, "is read too, expected another name");
 }
 
-// Of another model, and of another format.
+// A state of another model, and a file of another format.
 static void a_file_that_cannot_be_added_is_named(void **state)
 {
     (void)state;

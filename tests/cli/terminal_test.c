@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command on a terminal: what is typed, and that nothing a model or a file says steers it.
+// The command on a terminal: typed input, and control characters in models and files.
 #include "support/command_posix.h"
 #include "support/gguf_builder.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// What `frit ARGUMENTS` shows on a terminal on which `keys` are typed; its exit code.
+// Runs `frit ARGUMENTS` on a terminal on which `keys` are typed. Returns the screen and the exit code.
 static char *on_terminal(const char *arguments, const char *keys, int *code)
 {
     enum { ROOM = 1 << 16 };
@@ -16,7 +16,7 @@ static char *on_terminal(const char *arguments, const char *keys, int *code)
     size_t n = 0;
     const int screen = posix_openpt(O_RDWR | O_NOCTTY);
     if (screen < 0 || grantpt(screen) != 0 || unlockpt(screen) != 0) skip_because("no terminal can be made here");
-    const int keyboard = open(ptsname(screen), O_RDWR | O_NOCTTY);   // stays while the command comes and goes
+    const int keyboard = open(ptsname(screen), O_RDWR | O_NOCTTY);   // stays open while the command runs and ends
     assert_true(keyboard >= 0);
     snprintf(redirections, sizeof redirections, "<'%s' >'%s' 2>&1", ptsname(screen), ptsname(screen));
     assert_int_equal(write(screen, keys, strlen(keys)), strlen(keys));

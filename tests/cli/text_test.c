@@ -16,7 +16,7 @@ static void tokenize_takes_stdin_to_the_byte(void **state)
     outcome_free(&b);
 }
 
-// A file of this content.
+// Makes a file with this content.
 static const char *file_with(const char *name, const char *content)
 {
     const char *path = temp_path(name);
@@ -39,7 +39,7 @@ static void tokenize_shows_where_each_token_begins(void **state)
     }
     assert_true(n_lines > 3 && end < 12);
     outcome_free(&o);
-    // What is added around a text has no place in it; parts of characters are shown as bytes.
+    // Tokens that are added around a text have no position in it; parts of characters are shown as bytes.
     expect("tokenize --special", "Once", 0, "       0        0  \"<", NULL);
     expect("tokenize", "\xf0\x9f\x90\xb8", 0, "\\x9f", NULL);
 }
@@ -76,7 +76,7 @@ static void detokenize_gives_the_text_back(void **state)
     snprintf(command, sizeof command, "detokenize '%s' '[%s]'", project_path("models/fable.gguf"), ids.out);
     expect(command, NULL, 0, text, NULL);
     outcome_free(&ids);
-    // Half a character: U+FFFD, or its bytes.
+    // Part of a character: U+FFFD, or its bytes.
     outcome frog = frit("tokenize --ids", "\xf0\x9f\x90\xb8");
     char first[16];
     snprintf(first, sizeof first, "%d", atoi(frog.out));
@@ -133,12 +133,12 @@ static void template_prints_the_prompt(void **state)
     outcome o = frit(command, talk);
     assert_string_equal(o.out, "[user]Gr\xc3\xbc\xc3\x9f dich21.0True");
     outcome_free(&o);
-    // An object of messages and more, as a conversation is saved; the model's BOS where a model is named.
+    // An object of messages and other members, as in a saved conversation; the model's BOS if a model is named.
     snprintf(command, sizeof command, "template '%s' --template '%s' --messages -", project_path("models/fable.gguf"),
              source);
     expect(command, "{\"mood\": \"good\", \"messages\": []}", 0, ">goodTrue", NULL);
 
-    // The prompt of a chat: contents are parts where the template wants them, and tools have a place in any case.
+    // The prompt of a chat: contents are parts if the template needs them, and tools are rendered in any case.
     snprintf(source, sizeof source, "%s",
              file_with("typed.jinja",
                        "{% for m in messages %}{{ m.role }}: {% for p in m.content %}{% if p.type == 'text' "
@@ -170,7 +170,7 @@ static void template_prints_the_prompt(void **state)
     expect(command, talk, 1, NULL, "No: user");
 }
 
-// Editors and shells of Windows begin text files with U+FEFF.
+// Windows' editors and shells begin text files with U+FEFF.
 static void a_byte_order_mark_is_no_part_of_a_text(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void files_of_windows_are_read_as_others(void **state)
 {
     (void)state;
     static const struct {
-        const char *command, *file, *in_out;   // of the command a model is the first argument
+        const char *command, *file, *in_out;   // for commands whose first argument is a model
     } rows[] = {
         {"run '%s' --raw -p x -n 3 -j '%s'", "schema.json", NULL},
         {"run '%s' --raw -p x -n 3 --grammar '%s'", "rules.gbnf", "a"},

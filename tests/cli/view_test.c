@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How an answer looks on a terminal: Markdown as weight and colour, however its bytes come.
+// The display of an answer on a terminal: Markdown as weight and colour, for any division into chunks.
 #include "support/support.h"
 
 #include "frit/chat/chat.h"
 
-// What is shown of an answer with reasoning (may be NULL) and text in chunks of `step` bytes, malloc'd.
+// Shows an answer with reasoning (may be NULL) and text in chunks of `step` bytes; malloc'd.
 static char *show(const char *reasoning, const char *text, size_t step, bool fancy)
 {
     const char *path = temp_path("screen"), *const parts[] = {text, reasoning};
@@ -32,7 +32,7 @@ static void expect(const char *text, const char *want)
     }
 }
 
-// The same on a terminal with an edge.
+// Shows an answer on a terminal with a width.
 static char *show_wrapped(const char *text, size_t step, bool fancy, int columns)
 {
     const char *path = temp_path("screen");
@@ -88,7 +88,7 @@ static void what_is_no_mark_stays(void **state)
     expect("a ** b ** c **", "a ** b ** c **");
     expect("an end*", "an end*");
     expect("****", "****");
-    expect("a **bold\n\nnext", "a " B "bold\n" N "\nnext");   // no emphasis goes beyond a paragraph
+    expect("a **bold\n\nnext", "a " B "bold\n" N "\nnext");   // emphasis ends with its paragraph
 }
 
 static void control_characters_do_not_reach_the_terminal(void **state)
@@ -102,7 +102,7 @@ static void control_characters_do_not_reach_the_terminal(void **state)
                        1, true);
     assert_null(strstr(shown, "\xc2\x9b"));
     free(shown);
-    // What makes text be shown in another order than it has.
+    // Characters that change the direction of text.
     expect("a\xe2\x80\xae.exe\xe2\x80\xac b\xe2\x81\xa6", "a\xef\xbf\xbd.exe\xef\xbf\xbd b\xef\xbf\xbd");
 }
 
@@ -160,7 +160,7 @@ static void lines_break_between_words(void **state)
 static void wide_characters_count_twice(void **state)
 {
     (void)state;
-    // Five Chinese characters are ten columns; combining marks none.
+    // Five Chinese characters take ten columns; combining marks take none.
     expect_wrapped(10, "\xe6\xb5\xb7\xe6\xb5\xb7\xe6\xb5\xb7\xe6\xb5\xb7\xe6\xb5\xb7\xe6\xb5\xb7",
                    "\xe6\xb5\xb7\xe6\xb5\xb7\xe6\xb5\xb7\xe6\xb5\xb7\xe6\xb5\xb7\n\xe6\xb5\xb7");
     expect_wrapped(11, "abcdefgh \xe6\xb5\xb7\xe6\xb5\xb7", "abcdefgh \xe6\xb5\xb7\n\xe6\xb5\xb7");
@@ -188,7 +188,7 @@ static void lines_of_lists_and_quotes_hang(void **state)
     free(shown);
 }
 
-// Another width: up to the answer's first line, everything below is erased, and shown anew.
+// At another width, everything from the answer's first line on is erased and shown again.
 static void a_resized_terminal_is_drawn_again(void **state)
 {
     (void)state;

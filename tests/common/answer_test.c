@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The text of an answer as it is shown: for every kind of tokenizer, whatever the tokens, stop strings end it to the
-// byte, wherever they straddle tokens and characters.
+// The text of an answer: for every kind of tokenizer and any tokens, stop strings end it at the exact byte, even across
+// tokens and characters.
 #include "support/support.h"
 
 #include "common/answer.h"
@@ -17,7 +17,7 @@ static const char sample[] =
     "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e, "
     "aaaaaaab ababab ababc </s> <|im_end|>\n\n\nUser: 12.5%";
 
-// Tokens of a piece of the sample, or any tokens.
+// Makes tokens of a part of the sample, or any tokens.
 static size_t make_tokens(const frit_model *model, frit_rng *rng, frit_token *tokens)
 {
     frit_model_info info;
@@ -35,7 +35,7 @@ static size_t make_tokens(const frit_model *model, frit_rng *rng, frit_token *to
     return n;
 }
 
-// Feeds the tokens; what was shown, malloc'd.
+// Pushes the tokens and returns the text that was shown, malloc'd.
 static char *show(const frit_model *model, const frit_token *tokens, size_t n, frit_option_list stop, bool *stopped)
 {
     app_answer answer;
@@ -49,7 +49,7 @@ static char *show(const frit_model *model, const frit_token *tokens, size_t n, f
         memcpy(all + n_shown, shown.ptr, shown.n);
         all[n_shown += shown.n] = 0;
     }
-    assert_int_equal(strlen(all), n_shown);   // the texts here hold no zeros
+    assert_int_equal(strlen(all), n_shown);   // the texts here contain no zeros
     assert_string_equal(all, answer.text);
     *stopped = answer.stopped;
     app_answer_free(&answer);
@@ -74,7 +74,7 @@ static void check_round(const frit_model *model, frit_rng *rng, size_t *n_stoppe
     bool stopped;
     char *whole = show(model, tokens, n, (frit_option_list){0}, &stopped);
     assert_false(stopped);
-    // Stops: parts of the text, of any bytes, some with an end that is not there.
+    // Stop strings: parts of the text, any bytes, some with an end that does not occur.
     char texts[MAX_STOPS][64];
     const char *items[MAX_STOPS];
     frit_option_list stop = {items, (size_t)random_between(rng, 1, MAX_STOPS)};

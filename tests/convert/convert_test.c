@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Conversion: models of folders give the same logits as GGUF files, within the error of each type. Files are written
-// whole or not at all.
+// Conversion: models in folders give the same logits as GGUF files, within the error of each type. A file is written
+// completely or not at all.
 #include "arch/golden.h"
 #include "convert/convert.h"
 #include "format/gguf.h"
@@ -26,7 +26,7 @@ static void keep_row(void *ctx, size_t i, const float *values, size_t n)
 static const frit_engine_options exact = {
     .n_ctx = 64, .n_threads = 1, .cpu = "reference", .cache_type_k = "f32", .cache_type_v = "f32"};
 
-// [n_tokens, n_vocab], freed by the caller.
+// Returns [n_tokens, n_vocab], freed by the caller.
 static float *logits_of(const char *path, const char *type, const golden *g, const frit_engine_options *options)
 {
     const frit_model_options with = {.type = type};
@@ -57,7 +57,7 @@ static double error_of(const char *path, const golden *g)
     return error;
 }
 
-// Limits of errors: of logits, about twice the measured error, and of the tensors' numbers.
+// Limits of errors: for logits, about twice the measured error, and for the tensors' numbers.
 static const struct {
     const char *type;
     double limit, tensor_limit;
@@ -65,8 +65,8 @@ static const struct {
     {NULL, 1e-9, 0}, {"f32", 1e-9, 0}, {"bf16", 1e-9, 0}, {"f16", 1e-9, 1e-9}, {"q8_0", 8e-3, 5e-5},
 };
 
-// Rounding weights to q8_0 may choose another expert in these small random models, T5 does not scale its attention
-// scores, and a recurrent state adds up what was rounded.
+// In these small random models, rounding weights to q8_0 may choose another expert, T5 does not scale its attention
+// scores, and a recurrent state adds up rounding errors.
 static const struct {
     const char *name;
     double limit;   // for q8_0
@@ -85,7 +85,7 @@ static double limit_of(const char *name, size_t type)
 static void folders_give_the_same_logits_as_files(void **state)
 {
     (void)state;
-    shared_path("goldens/hf/%s", golden_name(0));   // skips the test while nothing is allocated
+    shared_path("goldens/hf/%s", golden_name(0));   // skips the test before anything is allocated
     char *out = strdup(temp_path("converted.gguf"));
     size_t n_bad = 0;
     for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
@@ -106,8 +106,8 @@ static void folders_give_the_same_logits_as_files(void **state)
     assert_int_equal(n_bad, 0);
 }
 
-// A folder that is quantized while it loads gives the results of its file, to the bit, with the reference and with the
-// best kernels.
+// A folder that is quantized while it loads gives the results of the converted file, bit for bit, with the reference
+// and with the best kernels.
 static void types_while_loading_are_those_of_files(void **state)
 {
     (void)state;
@@ -444,7 +444,7 @@ static void failures_leave_nothing(void **state)
     remove(folder);
 }
 
-// The types that 'frit info DIR --type q4_0' shows are those of the file that 'frit convert' writes.
+// The types that 'frit info DIR --type q4_0' shows equal those in the file that 'frit convert' writes.
 static void a_type_is_seen_without_running_the_model(void **state)
 {
     (void)state;

@@ -17,7 +17,7 @@ enum { WIDTH = 512, ROWS = 5, N = WIDTH * ROWS };
 
 static const char name[] = "blk.0.ffn_up.weight";
 
-// One matrix in type `type`.
+// Writes one matrix in type `type`.
 static void write_source(const char *path, const float *values, frit_dtype type)
 {
     const uint64_t row_bytes = frit_dtype_row_bytes(type, WIDTH);
@@ -169,7 +169,7 @@ static void numbers_that_are_too_large_for_a_type_are_refused(void **state)
     }
 }
 
-// A type refuses numbers of any size, or loses no more than of small ones.
+// A type refuses large numbers, or loses no more precision than for small numbers.
 static void what_a_type_takes_it_holds(void **state)
 {
     (void)state;

@@ -319,7 +319,7 @@ static uint64_t hash_model(const char *mix, const frit_importance *importance)
 static void bytes_are_those_of_llama_quantize(void **state)
 {
     (void)state;
-    shared_path("models/fable-6m-bf16.gguf");   // skips the test while nothing is allocated
+    shared_path("models/fable-6m-bf16.gguf");   // skips the test before anything is allocated
     frit_importance importance = {0};
     size_t n, n_checked = 0;
     assert_ok(frit_importance_open(&importance, project_path("tests/goldens/quantize/fable-6m.imatrix.gguf")));

@@ -86,7 +86,7 @@ static void check_types(const shapes *s, const frit_dtype *types, size_t first, 
         text += n_text;
         if (*text == '*') assert_int_equal(sscanf(text, "*%d%n", &n_same, &n_count), 1);
         text += n_count;
-        const bool is_all = *text == 0;   // the rest of them
+        const bool is_all = *text == 0;   // all remaining tensors
         for (; first < end && (n_same-- > 0 || is_all); first++) {
             const frit_tensor *tensor = &s->ckpt->tensors[first];
             const char *got =
@@ -198,7 +198,7 @@ static void check_golden(const char *line)
 static void small_models_get_the_types_of_llama_quantize(void **state)
 {
     (void)state;
-    shared_path("goldens/arch");   // skips the test while nothing is allocated
+    shared_path("goldens/arch");   // skips the test before anything is allocated
     size_t n, n_checked = 0;
     char *text = read_file(project_path("tests/goldens/quantize/arch.txt"), &n), *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {

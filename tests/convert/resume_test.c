@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantization that is stopped or killed while it writes: the next run continues, to the same bytes.
+// Quantization that is stopped or killed while it writes: the next run continues and writes the same bytes.
 #include "base/rng.h"
 #include "frit_tools.h"
 #include "support/support.h"
@@ -130,7 +130,7 @@ static void what_another_run_left_is_written_anew(void **state)
     assert_ok(quantize(f.source, f.target, "q4_0", 2, &other));
     assert_int_equal(other.n_kept, 0);
     expect_equal_files(f.whole, f.target);
-    // A part file that is cut, or that is something else.
+    // A part file that is truncated, or another file.
     for (int kind = 0; kind < 3; kind++) {
         stop again = {.at = (int)f.n_steps / 2}, last = {0};
         remove(f.target);

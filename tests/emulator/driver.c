@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CUDA's driver for the emulator. Streams do their work at once, and fresh memory is full of NaN. The GPU has
+// CUDA's driver for the emulator. Streams work immediately, and new memory is full of NaN. The GPU has
 // FRIT_EMULATED_BYTES of memory (default 4 GiB) and is of kind FRIT_EMULATED_ARCH (default sm_90).
 #include "emulator.h"
 
@@ -137,7 +137,7 @@ int cuCtxSynchronize(void)
 
 // ------------------------------------------------------------------------------- memory
 
-// Precedes each allocation: its size.
+// The size of an allocation precedes it.
 enum { HEAD = 256 };
 
 int cuMemGetInfo_v2(size_t *n_free, size_t *n_all)
@@ -457,7 +457,7 @@ int cuEventQuery(void *event)
 
 int cuEventElapsedTime(float *milliseconds, void *begin, void *end)
 {
-    // Optionally shorter each time, for a test that measured kernels are chosen.
+    // Optionally shorter each time, for a test of the choice of measured kernels.
     static int n_calls;
     *milliseconds = getenv("FRIT_EMULATED_HURRY") ? 1 / (float)++n_calls : 1;
     return begin && end ? OK : INVALID;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// emulator/emulated.h: what CUDA C has and C++ lacks, so that kernels run on the host: the threads of a block are
-// fibers, of which one runs at a time, and blocks run one after the other. nvrtc.c includes this file before a kernel;
-// ptx.cuh of this folder replaces the ptx.cuh of the kernels.
+// emulator/emulated.h: features that CUDA C has and C++ lacks, so that kernels run on the host. The threads of a block
+// are fibers, of which one runs at a time, and blocks run one after the other. nvrtc.c includes this file before a
+// kernel; ptx.cuh of this folder replaces the ptx.cuh of the kernels.
 //
 // A fiber runs until it must wait for others: for its warp (__syncwarp and everything that exchanges numbers), for
 // threads of its block, or for a barrier in shared memory. The fibers of a warp run until all of them wait for other
@@ -217,7 +217,7 @@ static void emulated_run_block()
     }
 }
 
-// Called by driver.c, which finds it in the compiled kernel; `kernel` calls the kernel with the struct behind args.
+// driver.c finds this function in the compiled kernel and calls it; `kernel` calls the kernel with the struct at args.
 extern "C" EMULATED_EXPORT void emulated_launch(void (*kernel)(const void *), const void *args, const unsigned *grid,
                                                 unsigned threads, unsigned shared_bytes)
 {

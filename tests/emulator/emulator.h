@@ -26,11 +26,11 @@ typedef struct emulated_work {
     size_t n_bytes;
 } emulated_work;
 
-// For tests, which find these functions in the driver's library. From now on, functions that use the GPU return this
-// error, as they do once a GPU is lost; 0: none.
+// For tests, which find these functions in the driver's library. After the call, functions that use the GPU return this
+// error, as after the loss of a GPU; 0: none.
 enum { EMULATED_LOST = 719 };
 void emulated_break(int result);
-// Bytes of the GPU's memory that another process has.
+// Sets the bytes of the GPU's memory that another process uses.
 void emulated_take(uint64_t n_bytes);
 
 typedef struct emulated_stream emulated_stream;

@@ -114,7 +114,7 @@ static bool read_file(const char *path, size_t head, uint8_t **out, size_t *n_by
     return ok;
 }
 
-// The compiler's options and all texts: FNV-1a of 128 bits.
+// Hashes the compiler's options and all texts: FNV-1a of 128 bits.
 static void name_library(const program *p, const char *defines, char *out, size_t size)
 {
     unsigned __int128 hash = (unsigned __int128)0x6c62272e07bb0142u << 64 | 0x62b821756295c58du;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adapters: the logits of merged weights, sessions that share steps, control vectors, bad files.
+// Adapters: equality with merged weights, sessions that share steps, control vectors, bad files.
 #include "support/adapters.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -177,7 +177,7 @@ static void sessions_that_share_steps_give_what_each_gives_alone(void **state)
         const char *model = shared_path("goldens/arch/%s.gguf", names[i]);
         const char *paths[] = {make_adapter("a.gguf", model, &(adapter_options){.seed = 1}, NULL),
                                make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .rank = 7}, NULL)};
-        // Each in an engine of its own; the last one without adapters.
+        // Each session in an engine of its own; the last one without adapters.
         rows alone[3];
         for (int k = 0; k < 3; k++) {
             world w = open_world(model, NULL);
@@ -287,7 +287,7 @@ static void adapters_come_and_go(void **state)
     close_world(&w);
 }
 
-typedef struct change {   // of what a session has, and of what the one beside it has
+typedef struct change {   // of a session's adapters, and of the other session's
     float scales[2], beside[2];
 } change;
 
@@ -337,7 +337,7 @@ static void attaching_detaching_and_scaling_make_no_plan(void **state)
     for (size_t i = 0; i < FRIT_COUNT(changes); i++) {
         rows found[2], alone[2];
         run_pair(&w, adapters, &changes[i], found);
-        if (i == 1) n_made = w.engine->plans.n_made;   // those with room for adapters, and those without
+        if (i == 1) n_made = w.engine->plans.n_made;   // engines with and without room for adapters
         if (i > 1) assert_int_equal(w.engine->plans.n_made, n_made);
         world other = open_world(model, NULL);
         frit_adapter *others[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A steady decode step allocates nothing. The test program's own malloc and friends count, on top of glibc's.
+// A steady decode step allocates nothing. The test program replaces malloc and counts calls.
 #include "support/support.h"
 
 #include "frit.h"
@@ -102,7 +102,7 @@ static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
     (void)ctx, (void)i, (void)values, (void)n;
 }
 
-// One token for every session, one step for all; then one more by frit_session_next.
+// Generates one token in every session, in one step; then one more by frit_session_next.
 static void decode_once(world *w, const frit_push_options *options)
 {
     frit_token token = 5;
@@ -120,7 +120,7 @@ static void decode_once(world *w, const frit_push_options *options)
     assert_ok(frit_text_stream_push(w->stream, token, &text, &n_bytes));
 }
 
-// A token for every session, picked by the step, while the step before is in flight.
+// Generates a token in every session, picked by the step, while the previous step is in flight.
 static void decode_in_flight(world *w, uint64_t *before)
 {
     uint64_t step;
@@ -165,7 +165,7 @@ static void check_drafts(const char *cpu)
     int before = 0;
     assert_ok(frit_session_speculate(session, &options));
     for (int k = 0; k < 12; k++) assert_ok(frit_session_push(session, &(frit_token){5 + k % 3}, 1, NULL));
-    for (int i = 0; i < TINY_CTX + STEPS; i++) {   // from when it has once been as long as it gets
+    for (int i = 0; i < TINY_CTX + STEPS; i++) {   // after the session has reached its full length once
         if (i == TINY_CTX) before = n_calls;
         if (frit_session_length(session) > TINY_CTX - 10) {
             assert_ok(frit_session_truncate(session, 12));

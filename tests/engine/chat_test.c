@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prompts of chats from models' files: a rendered template is whole, and the right one of several templates is used.
+// Prompts of chats from models' files: a template is rendered completely, and the right one of several templates is
+// used.
 #include "support/support.h"
 
 #include "base/file/file.h"
@@ -136,7 +137,7 @@ static void a_gguf_that_adds_an_eos_has_the_prompt_of_one_that_does_not(void **s
     assert_false(has(with, n[0], 2));
 }
 
-// ChatML is not the model's own template, so its prompt begins like the model's texts.
+// ChatML is not the model's own template, so its prompt begins in the same way as the model's texts.
 static void chatml_in_the_place_of_a_template_begins_as_texts_of_the_model_do(void **state)
 {
     (void)state;
@@ -287,7 +288,7 @@ static void of_several_templates_without_a_default_the_caller_chooses(void **sta
         open_text(text_folder("several", TOKENIZER("null"), CONFIG(", \"chat_template\": " BY_NAME("rag"))), NULL);
     frit_model_info info;
     frit_model_get_info(model, &info);
-    assert_true(info.chat_format[0]);   // so that callers do not take it for a model of raw text
+    assert_true(info.chat_format[0]);   // so that callers do not treat it as a model without chats
     expect_prompt(model, "{" ASK ", " WITH_TOOL "}", "[f]<user>hello");
     assert_null(prompt_of(model, "{" ASK "}"));
     assert_non_null(strstr(frit_error(), "'rag', 'tool_use'"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One text, however it is cut into steps: logits equal to the bit, on every instruction set that has one kind of
-// kernels for few rows and for many (AMX has two).
+// A text divided into steps in any way: logits are equal bit for bit, on every instruction set that has one kind of
+// kernels for few and many rows (AMX has two).
 #include "support/support.h"
 
 #include "backend/cpu/kernels.h"
@@ -21,11 +21,11 @@ static void keep_row(void *ctx, size_t i, const float *logits, size_t n)
 }
 
 typedef struct setup {
-    const char *type, *cache_type;   // NULL: as the file has them, f16
+    const char *type, *cache_type;   // NULL: the file's types, f16
     const char *cpu;
 } setup;
 
-// Logits after each token, in steps of `step` rows.
+// Computes the logits after each token, in steps of `step` rows.
 static void run(frit_engine *engine, const frit_token *tokens, size_t n_tokens, size_t step, rows *all)
 {
     frit_session *session;
@@ -97,7 +97,7 @@ static void a_long_text_is_the_same_in_any_steps(void **state)
     frit_model_free(model);
 }
 
-// A type of each kind of kernel.
+// One type for each kind of kernel.
 static void every_kind_of_weights_is_the_same_in_any_steps(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ static void remember(void *ctx, frit_log_level level, const char *sentence)
     last_level = level;
 }
 
-// 1024 tokens are 32 pages of 1 MiB, or of half of that in q8_0.
+// 1024 tokens take 32 pages of 1 MiB, or of half a MiB in q8_0.
 static frit_fit machine(uint64_t n_mib)
 {
     static const frit_log log = {remember, NULL};

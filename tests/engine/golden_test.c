@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whole models against greedy texts of transformers: exactly by the reference kernels, up to near-ties by the best.
+// Whole models against greedy texts of transformers: exactly with the reference kernels, up to near-ties with the best
+// ones.
 #include "support/support.h"
 
 #include <jansson.h>
@@ -39,7 +40,7 @@ static json_t *read_reference(void)
 
 enum { MAX_TOKENS = 512 };
 
-// A reference's key is its prompt; "chat" is one question through the chat template.
+// A reference's key is its prompt; "chat" is a question through the chat template.
 static size_t tokenize_prompt(const frit_model *model, const char *key, frit_token *tokens)
 {
     size_t n_tokens;
@@ -63,7 +64,7 @@ static void keep_row(void *ctx, size_t i, const float *logits, size_t n)
     memcpy(r->logits + i * n, logits, n * sizeof *logits);
 }
 
-// The logits after each of the tokens.
+// Computes the logits after each of the tokens.
 static rows run(loaded *l, const frit_token *ids, size_t n)
 {
     rows r = {calloc(n * (size_t)l->info.n_vocab, sizeof(float)), (size_t)l->info.n_vocab};
@@ -93,9 +94,10 @@ static float noise(const float *a, const float *b, size_t n)
     return (float)sqrt(sum / (double)n);
 }
 
-// The best kernels round activations and cached values, which moves logits a little: where the reference's two
-// candidates are nearer than that noise explains (five deviations of a difference), either may win. Rounded activations
-// alone move the two at one place by 4.4 (fable-30m, "It was a dark night", position 57; 3.3 with AVX2).
+// The best kernels round activations and cached values, which changes logits a little. If the reference's two best
+// candidates differ by less than this noise explains (five deviations of a difference), either may win. Rounded
+// activations alone change the difference at one position by 4.4 (fable-30m, "It was a dark night", position 57; 3.3
+// with AVX2).
 static size_t check_ties(const rows *reference, const rows *best, const frit_token *ids, size_t first, size_t n)
 {
     size_t n_ties = 0;
@@ -112,7 +114,7 @@ static size_t check_ties(const rows *reference, const rows *best, const frit_tok
     return n_ties;
 }
 
-// Feeds prompt and answer at once: every row must predict the next token. That is greedy decoding, in one pass.
+// Runs prompt and answer at once: every row must predict the next token. This is greedy decoding in one pass.
 static void check_text(loaded *reference, loaded *best, const char *key, const json_t *list, double limit)
 {
     frit_token ids[MAX_TOKENS], prompt[MAX_TOKENS];
@@ -155,7 +157,7 @@ static void fable_30m_predicts_its_reference_texts(void **state)
     check_model("fable-30m-q4_k_m", "fable-30m-q4_k_m", 2e-3);
 }
 
-// Token by token, through sampler, session and text stream, as programs do it.
+// Generates token by token, through sampler, session and text stream, like a program.
 static char *generate(loaded *l, const char *prompt, size_t n_bytes_wanted)
 {
     frit_token tokens[MAX_TOKENS], token;

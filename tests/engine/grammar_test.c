@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Grammars on samplers: random logits give answers that match, by picks and by the sampler chain. Sessions end where
+// Grammars on samplers: random logits give answers that match, by picks and by the sampler chain. Sessions end when
 // nothing can follow.
 #include "support/support.h"
 
@@ -104,7 +104,7 @@ static void a_session_ends_where_nothing_can_follow(void **state)
     assert_ok(frit_session_push(session, tokens, n_tokens, NULL));
     frit_grammar *grammar = make(model, " (yes|no|perhaps) to (him|her)", FRIT_GRAMMAR_REGEX);
     assert_ok(frit_sampler_set_grammar(sampler, grammar));
-    frit_grammar_free(grammar);   // the sampler keeps it
+    frit_grammar_free(grammar);   // the sampler keeps the grammar
     while (!frit_sampler_is_over(sampler) && n++ < 40) {
         assert_ok(frit_session_next(session, sampler, &token));
         const char *piece = frit_token_piece(model, token, &n_bytes);
@@ -181,7 +181,7 @@ static frit_buf answer_with(const frit_model *model, frit_engine *engine, frit_g
         for (size_t i = 0; i < n; i++) {
             const char *piece = frit_token_piece(model, tokens[i], &n_bytes);
             frit_buf_append(&text, piece, n_bytes);
-            frit_buf_char(&text, '|');   // the same tokens, too
+            frit_buf_char(&text, '|');   // the tokens must be equal too
         }
     }
     assert_ok(frit_session_get_speculation(session, info));
@@ -262,14 +262,14 @@ static void a_grammar_compiles_on_a_thread_of_its_own(void **state)
     frit_rng rng;
     frit_rng_init(&rng, 5);
     model = open_model();
-    for (int i = 0; i < MANY; i++)   // together, the vocabulary's trie too
+    for (int i = 0; i < MANY; i++)   // compiled together, including the vocabulary's trie
         assert_ok(frit_grammar_begin(&jobs[i], model, text, strlen(text), NULL));
     for (int i = 0; i < MANY - 1; i++) {
         assert_ok(frit_grammar_finish(jobs[i], &grammar));
         answer_at_random(model, grammar, &rng, false);
         frit_grammar_free(grammar);
     }
-    frit_model_free(model);   // jobs keep it
+    frit_model_free(model);   // jobs keep the model
     assert_ok(frit_grammar_finish(jobs[MANY - 1], NULL));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adapters as PEFT saves them, against logits that peft computed: from folders, and from GGUF files of them.
+// Adapters saved by PEFT, against logits computed by peft: from folders, and from converted GGUF files.
 #include "frit.h"
 #include "frit_tools.h"
 #include "support/support.h"
@@ -8,8 +8,8 @@
 
 typedef struct adapted {
     const char *name;
-    bool converts;         // GGUF has a form for it
-    const char *refused;   // a part of the sentence; NULL: it runs
+    bool converts;         // GGUF can represent the adapter
+    const char *refused;   // part of the error; NULL: the adapter is supported
 } adapted;
 
 static const adapted adapters[] = {
@@ -110,7 +110,7 @@ static void logits_are_those_of_peft(void **state)
     (void)state;
     char gguf[600], converted[600];
     size_t n_bad = 0;
-    shared_path("goldens/lora/lora");   // skips the test while nothing is allocated
+    shared_path("goldens/lora/lora");   // skips the test before anything is allocated
     snprintf(gguf, sizeof gguf, "%s", temp_path("base.gguf"));
     snprintf(converted, sizeof converted, "%s", temp_path("adapter.gguf"));
     for (size_t i = 0; i < FRIT_COUNT(adapters); i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening models: what files say, and the errors for files that cannot be used.
+// Opening models: information from files, and the errors for files that cannot be used.
 #include "support/support.h"
 
 #include "engine/model/model.h"
@@ -225,7 +225,7 @@ static void missing_and_misshapen_tensors_are_named(void **state)
                                         "blk.0.ffn_down.weight"};
     for (size_t i = 0; i < FRIT_COUNT(names); i++) {
         refused((tiny_options){.without = names[i]}, FRIT_E_FORMAT, names[i]);
-        const bool is_vector = i == 1;   // which has the same shape: dimensions of 1 count for nothing
+        const bool is_vector = i == 1;   // dimensions of 1 are ignored, so it has the same shape
         if (!is_vector) refused((tiny_options){.transposed = names[i]}, FRIT_E_FORMAT, names[i]);
     }
     refused((tiny_options){.damaged = "output_norm.weight"}, FRIT_E_FORMAT, "output_norm.weight");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Importance: engines that observe sum up the inputs of products, as llama-imatrix does.
+// Importance: engines that observe add up the squares of the inputs of products, as llama-imatrix does.
 #include "convert/importance.h"
 #include "support/support.h"
 
@@ -25,7 +25,7 @@ static void run(frit_engine *engine, const frit_token *tokens, size_t n)
     frit_session_free(session);
 }
 
-// Windows [first, end) of the text of the golden.
+// Measures windows [first, end) of the golden's text.
 static frit_importance *measure(int first, int end, const frit_engine_options *options)
 {
     static frit_token tokens[1 << 16];
@@ -39,7 +39,7 @@ static frit_importance *measure(int first, int end, const frit_engine_options *o
     assert_ok(frit_importance_new(&importance));
     assert_ok(frit_engine_new(&engine, model, options));
     assert_ok(frit_engine_observe(engine, importance));
-    const frit_token bos = tokens[0];   // that the model begins texts with
+    const frit_token bos = tokens[0];   // the token that begins the model's texts
     for (int w = first; w < end; w++) {
         tokens[w * N_CTX] = bos;
         run(engine, tokens + w * N_CTX, N_CTX);
@@ -55,7 +55,7 @@ static const frit_engine_options fast = {.n_ctx = N_CTX, .n_threads = 2, .device
 static void sums_are_those_of_llama_imatrix(void **state)
 {
     (void)state;
-    shared_path("models/fable-6m-bf16.gguf");   // skips the test while nothing is allocated
+    shared_path("models/fable-6m-bf16.gguf");   // skips the test before anything is allocated
     frit_importance *importance = measure(0, N_WINDOWS, &fast);
     size_t n, n_checked = 0;
     char *text = read_file(project_path("tests/goldens/quantize/imatrix.txt"), &n), *rest = NULL;
@@ -76,7 +76,7 @@ static void sums_are_those_of_llama_imatrix(void **state)
         n_checked++;
     }
     assert_int_equal(n_checked, 42);
-    assert_int_equal(importance->n, 43);   // the tied output too, which llama-imatrix leaves out
+    assert_int_equal(importance->n, 43);   // includes the tied output, which llama-imatrix leaves out
     assert_int_equal(frit_importance_find(importance, "token_embd.weight")->counts[0], N_WINDOWS * N_CTX);
     free(text);
     frit_importance_free(importance);
@@ -100,7 +100,7 @@ static void assert_equal(const frit_importance *a, const frit_importance *b, dou
 static void halves_add_up_to_the_whole_for_any_threads(void **state)
 {
     (void)state;
-    shared_path("models/fable-6m-bf16.gguf");   // skips the test while nothing is allocated
+    shared_path("models/fable-6m-bf16.gguf");   // skips the test before anything is allocated
     const frit_engine_options one = {.n_ctx = N_CTX, .n_threads = 1, .device = "cpu"};
     frit_importance *whole = measure(0, 2, &fast), *first = measure(0, 1, &one), *second = measure(1, 2, &fast);
     assert_ok(frit_importance_merge(first, second));
@@ -140,7 +140,7 @@ static const frit_importance_entry *find_part(const frit_importance *importance,
     return NULL;
 }
 
-// The reference has the same inputs. Experts count the tokens that reach them; latent attention has sums of each head.
+// The reference has the same inputs. Experts count the tokens that reach them; latent attention has sums for each head.
 static void experts_and_heads_have_their_own_sums(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void experts_and_heads_have_their_own_sums(void **state)
         {"llama-dense", NULL, NULL},
         {"falcon-h1-dense", NULL, NULL},
     };
-    shared_path("goldens/arch");   // skips the test while nothing is allocated
+    shared_path("goldens/arch");   // skips the test before anything is allocated
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         frit_importance *got = measure_small(rows[i].model, NULL), *want = measure_small(rows[i].model, "reference");
         print_message("%s: %zu matrices\n", rows[i].model, got->n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// PEFT folders as adapters: for a model in a folder and in a GGUF file; converted; broken.
+// PEFT folders as adapters: for a model in a folder and in a GGUF file; converted; damaged.
 #include "support/support.h"
 
 #include "base/buf.h"
@@ -87,11 +87,11 @@ typedef struct files {
 typedef struct scaling {
     double alpha, alpha_of_down;
     bool by_root;
-    bool has_magnitudes;   // rows have lengths of their own; the table of embeddings then has no adapter
-    const char *inside;    // what "model." is in the adapter's names; NULL: the same
+    bool has_magnitudes;   // rows are scaled to their own lengths; the table of embeddings then has no adapter
+    const char *inside;    // replacement of "model." in the adapter's names; NULL: unchanged
 } scaling;
 
-// The name of a text model's module within a multimodal model.
+// Makes the name of a text model's module within a multimodal model.
 static const char *name_inside(const char *module, const char *inside, char name[96])
 {
     const bool is_inner = inside && strncmp(module, "model.", 6) == 0;
@@ -99,7 +99,7 @@ static const char *name_inside(const char *module, const char *inside, char name
     return name;
 }
 
-// Rows get lengths near those that they have.
+// Sets rows' magnitudes near their present lengths.
 static void set_lengths(frit_rng *rng, float *w, int n_out, int n_in, float *magnitudes)
 {
     random_normal(rng, magnitudes, (size_t)n_out, 0.3f);
@@ -120,7 +120,7 @@ static void write_config(const files *f, const char *more)
     frit_buf_free(&text);
 }
 
-// The base, an adapter of all its matrices, and the model with them merged.
+// Writes the base, an adapter of all its matrices, and the merged model.
 static void write_files(files *f, const char *more, scaling s)
 {
     tensors base = {0}, adapter = {0}, merged = {0};
@@ -154,7 +154,7 @@ static void write_files(files *f, const char *more, scaling s)
                         for (int j = 0; j < RANK; j++) sum += (double)b[o * RANK + j] * a[j * n_in + k];
                         w[o * n_in + k] += (float)(scale * sum);
                     }
-                if (is_table) {   // there a's columns are rows of w: what is b above
+                if (is_table) {   // a's columns are rows of w
                     float of_tokens[RANK * FF];
                     for (int o = 0; o < shape->out; o++)
                         for (int j = 0; j < RANK; j++) of_tokens[j * shape->out + o] = b[o * RANK + j];
@@ -234,7 +234,7 @@ static void check(const char *more, scaling s)
     run(f.base, f.adapter, found);
     assert_true(nmse(found, expected, N_TOKENS * VOCAB) <= 1e-10);
 
-    // Files of Llama in GGUF have the rows of q and k in another order.
+    // GGUF files of Llama have the rows of q and k in another order.
     snprintf(gguf, sizeof gguf, "%s", temp_path("base.gguf"));
     snprintf(converted, sizeof converted, "%s", temp_path("adapter.gguf"));
     assert_ok(frit_convert(f.base, gguf, NULL));
@@ -313,7 +313,7 @@ static void bad_configurations_are_refused_with_a_sentence(void **state)
         {",\"modules_to_save\":[\"lm_head\"]", FRIT_E_UNSUPPORTED, "modules_to_save"},
         {",\"rank_pattern\":{\"q_proj\":8}", FRIT_E_FORMAT, "has the rank 3, but adapter_config.json says 8"},
         {",\"alpha_pattern\":{\"q_(\":8}", FRIT_E_UNSUPPORTED, "'q_(' is not a regular expression that can be matched"},
-        {",\"alpha_pattern\":{\"(?:\\\\w|.)+(?!$)\":8}", FRIT_E_UNSUPPORTED,   // takes for ever
+        {",\"alpha_pattern\":{\"(?:\\\\w|.)+(?!$)\":8}", FRIT_E_UNSUPPORTED,   // the regex takes exponential time
          "is not a regular expression that can be matched"},
         {",\"lora_bias\":true", FRIT_E_UNSUPPORTED, "lora_bias"},
         {",", FRIT_E_FORMAT, "not a JSON object"},
@@ -351,7 +351,7 @@ static void bad_tensors_are_refused_with_a_sentence(void **state)
     assert_fails(open_status(&f), FRIT_E_FORMAT, "self_attn.q_proj' has a tensor A, expected also B");
     write_one(&f, Q ".weight", EMBD, EMBD, NULL);
     assert_fails(open_status(&f), FRIT_E_UNSUPPORTED, "q_proj.weight' is not one of a low-rank pair");
-    write_one(&f, Q ".lora_magnitude_vector", EMBD, 0, NULL);   // whatever the configuration says
+    write_one(&f, Q ".lora_magnitude_vector", EMBD, 0, NULL);   // regardless of the configuration
     assert_fails(open_status(&f), FRIT_E_FORMAT, "has a tensor of magnitudes, expected also A");
     write_one(&f, "base_model.model.encoder.q.lora_A.weight", RANK, EMBD, "base_model.model.encoder.q.lora_B.weight");
     assert_fails(open_status(&f), FRIT_E_INVALID, "for the module 'encoder.q'");

@@ -99,7 +99,7 @@ static int n_on_device(const frit_engine *engine)
     int n = 0;
     for (int i = 0; i < N_PLACES; i++) {
         n += engine->device_map.layers[i] != CPU;
-        // From the output on; the cache lies with its layer.
+        // Layers are placed from the output on; the cache of a layer is on its device.
         if (i > 0) assert_true(engine->device_map.layers[i] <= engine->device_map.layers[i - 1]);
         if (i > 0 && i <= N_LAYERS) assert_int_equal(engine->cache_devices[i - 1], engine->device_map.layers[i]);
     }
@@ -206,9 +206,9 @@ static void tensors_can_be_placed_by_name(void **state)
         const char *rules;
         size_t n_seqs;   // of the device
     } cases[] = {
-        {"ffn_down=cpu", N_LAYERS + 1},   // in between
+        {"ffn_down=cpu", N_LAYERS + 1},   // in the middle of a layer
         {"blk\\.1\\.ffn_(gate|up)=CPU", 2},
-        {"blk\\.1\\.ffn_down=test,ffn_down=cpu", N_LAYERS},   // the first one that matches counts
+        {"blk\\.1\\.ffn_down=test,ffn_down=cpu", N_LAYERS},   // the first matching rule is used
         {"ffn_down=test,ffn_down=cpu", 1},
     };
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
@@ -224,7 +224,7 @@ static void tensors_can_be_placed_by_name(void **state)
     assert_non_null(strstr(warning, "'ffn_dawn=cpu' matches no tensor"));
 }
 
-// The output and two of four layers run on the device, and it gets what an adapter adds there, once.
+// The output and two of four layers run on the device, and it gets their adapter matrices once.
 static void devices_get_the_matrices_of_adapters_that_they_read(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void deterministic_engines_have_one_kind_of_numbers(void **state)
     test_device_set_traits((test_device_traits){.least_prefill = 16, .ignores_deterministic = true});
     assert_fails(fail_to_make((frit_engine_options){.deterministic = true}), FRIT_E_UNSUPPORTED,
                  "device test computes");
-    // Also on the best CPU kernels.
+    // Also with the best CPU kernels.
     assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.deterministic = true, .device = "cpu"}));
     assert_int_equal(engine->rows.least[FRIT_ROWS_PREFILL], INT32_MAX);
     frit_engine_free(engine);

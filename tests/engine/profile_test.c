@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What an engine counts about its steps when it is asked to.
+// The counts of a profiled engine.
 #include "support/support.h"
 
 #include "base/time.h"
@@ -34,7 +34,7 @@ static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
     (void)ctx, (void)i, (void)values, (void)n;
 }
 
-// Every token has logits, so every row goes through every product. Seconds that the step took.
+// Every token has logits, so every row runs through every product. Returns the step's time in seconds.
 static double step(world *w, size_t n_tokens)
 {
     static const frit_push_options all = {.output = FRIT_OUTPUT_ALL, .row = ignore_row};
@@ -105,10 +105,10 @@ static void products_count_their_weights_and_operations(void **state)
     assert_ok(frit_engine_profile(w.engine, true));
     step(&w, 1);
     frit_profile_row one = sum_rows(&w, "linear");
-    // The model's own figures have the vectors too, which are small.
+    // The model's own counts include the vectors, which are small.
     assert_true(one.n_ops <= (double)info.ops_per_token && one.n_ops > 0.95 * (double)info.ops_per_token);
     assert_true(one.n_bytes <= (double)info.bytes_per_token && one.n_bytes > 0.95 * (double)info.bytes_per_token);
-    // A prompt reads them once.
+    // A prompt reads the weights once.
     assert_ok(frit_engine_profile(w.engine, true));
     step(&w, 8);
     frit_profile_row eight = sum_rows(&w, "linear");

@@ -6,7 +6,7 @@
 #include "frit_tools.h"
 #include "sample/sampler.h"
 
-// `file` is to be freed after the model.
+// Opens a model. Free `file` after the model.
 static frit_model *open_with(gguf_builder *b, frit_buf *file)
 {
     frit_model *model;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Options about RoPE give the logits of files that say the same.
+// RoPE options give the logits of files with the same values.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -76,7 +76,7 @@ static frit_session *open_session(frit_engine **engine, const frit_model_options
     assert_ok(frit_model_open(&model, file_of("yarn"), options));
     assert_ok(frit_engine_new(engine, model, &(frit_engine_options){.n_ctx = 64, .cpu = "reference"}));
     assert_ok(frit_session_new(&session, *engine));
-    frit_model_free(model);   // the engine keeps it
+    frit_model_free(model);   // the engine keeps the model
     return session;
 }
 

@@ -5,7 +5,7 @@
 
 #include "frit.h"
 
-// The embedding of this token, in the middle of the table, holds a NaN: what sees it fails, and nothing else.
+// The embedding of this token, in the middle of the table, contains a NaN: only sessions with this token fail.
 enum { BAD = TINY_VOCAB / 2, GOOD = 5 };
 
 typedef struct fixture {
@@ -52,7 +52,7 @@ static void a_session_does_not_fail_for_another_one(void **state)
         frit_token token = -1;
         push(f.bad, GOOD, BAD);
         push(f.good, GOOD, GOOD + 1);
-        assert_ok(frit_session_next(f.good, f.sampler, &token));   // both run in its steps
+        assert_ok(frit_session_next(f.good, f.sampler, &token));   // both sessions run in its steps
         assert_in_range(token, 0, TINY_VOCAB - 1);
         assert_ok(frit_session_status(f.good));
         assert_fails(frit_session_status(f.bad), FRIT_E_FORMAT, "a.gguf: the model's logits after token 1 are not");
@@ -120,14 +120,15 @@ static void rows_end_where_a_session_fails(void **state)
     assert_int_equal(bad.n, 2);
     assert_int_equal(bad.last, 1);
     assert_fails(frit_session_status(f.bad), FRIT_E_FORMAT, "after token 2 are not finite");
-    assert_ok(frit_session_truncate(f.bad, 5));   // clears the status; nothing waits, and nobody is told of rows again
+    assert_ok(frit_session_truncate(f.bad, 5));   // clears the status; nothing waits, and no row function is called
+                                                  // again
     assert_ok(frit_session_status(f.bad));
     assert_int_equal(frit_session_pending(f.bad), 0);
     assert_int_equal(bad.n, 2);
     close_fixture(&f);
 }
 
-// Pages that a failed session leaves hold NaN; who gets them next does not see it.
+// Pages of a failed session contain NaN; later owners do not see it.
 static void a_failed_session_leaves_nothing_to_others(void **state)
 {
     (void)state;

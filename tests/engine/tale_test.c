@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bundled model tells its tales to their end, word for word as the book has them, on every instruction set: what a
-// person sees first ends well on every machine.
+// The bundled model tells its tales to the end, word for word as in the book, on every instruction set, because they
+// are the first output that users see.
 #include "support/isas.h"
 #include "support/support.h"
 
@@ -30,7 +30,7 @@ static char *read_tale(const tale *t)
 
 typedef struct dialogue {
     frit_token tokens[MAX_TOKENS];
-    size_t n_prompt, n;   // of the question; in all, the token that ends the answer included
+    size_t n_prompt, n;   // of the question; of the whole, including the token that ends the answer
 } dialogue;
 
 static void make_dialogue(dialogue *d, const frit_model *model, const tale *t)
@@ -55,7 +55,7 @@ static void make_dialogue(dialogue *d, const frit_model *model, const tale *t)
 typedef struct reader {
     const dialogue *dialogue;
     size_t n_wrong, first_wrong;
-    float margin;   // the least by which the logit of the book's token is above all others
+    float margin;   // the smallest margin of the book's token over all other logits
 } reader;
 
 static void read_row(void *ctx, size_t i, const float *logits, size_t n)
@@ -71,7 +71,7 @@ static void read_row(void *ctx, size_t i, const float *logits, size_t n)
     if (margin < r->margin) r->margin = margin;
 }
 
-// What is likeliest after each word of the tale is the next one, and after the last the end.
+// After each word of the tale the next word is likeliest, and after the last word the end.
 static void follow(frit_engine *engine, const char *cpu, const dialogue *d, const tale *t)
 {
     frit_session *session;
@@ -89,7 +89,7 @@ static void follow(frit_engine *engine, const char *cpu, const dialogue *d, cons
     frit_session_free(session);
 }
 
-// Token by token, as the command does it.
+// Generates token by token, like the command.
 static void tell(const frit_model *model, frit_engine *engine, const char *cpu, const dialogue *d, const tale *t)
 {
     frit_session *session;
@@ -137,7 +137,7 @@ static void tales_are_told_to_their_end_on_every_instruction_set(void **state)
 static void the_model_knows_what_it_does_not_know(void **state)
 {
     (void)state;
-    // A text that is no tale is answered in a sentence, and not by a tale without end.
+    // A question about another topic gets one sentence, not an endless tale.
     const char *questions[] = {"Why is the sky blue?", "Write a commit message:", "Hello!"};
     frit_model *model;
     frit_engine *engine;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Engines that keep their packed weights: the same logits to the bit, files found again by what they hold.
+// Engines that cache their packed weights: logits are equal bit for bit, and files are found by their contents.
 #include "support/support.h"
 
 #include "frit.h"
@@ -30,7 +30,7 @@ static int files_in(const char *folder)
     return n;
 }
 
-// Logits behind a prompt and a token, so that many and few rows have run.
+// Computes logits after a prompt and a token, so that steps with many and few rows have run.
 static float *logits_as(const char *path, const char *folder, frit_model_options options)
 {
     static const frit_token tokens[] = {1, 70, 800, 9, 10, 511, 12, 13};
@@ -85,7 +85,7 @@ static void copy_file(const char *from, const char *to)
     free(bytes);
 }
 
-// As the file `like` was changed last.
+// Sets the time of the last change to that of the file `like`.
 static void set_time(const char *path, const char *like)
 {
     struct stat st;
@@ -137,9 +137,9 @@ static void a_changed_model_does_not(void **state)
     copy_file(model, copy);
     set_time(copy, model);
     check(copy, folder, false);
-    copy_file(model, copy);   // only its time is another one
+    copy_file(model, copy);   // only its time differs
     check(copy, folder, false);
-    // The last bytes of the last tensor, and the old time: the samples tell.
+    // Changes the last bytes of the last tensor and restores the time: the sampled pages differ.
     struct stat st;
     assert_int_equal(stat(model, &st), 0);
     size_t n;

@@ -42,7 +42,7 @@ static void ignore(void *ctx, size_t position, const float *row, size_t n)
     (void)ctx, (void)position, (void)row, (void)n;
 }
 
-// Logits after a prompt and a token, so that many and few rows have run.
+// Computes logits after a prompt and a token, so that steps with many and few rows have run.
 static void logits_of(frit_engine *engine, float logits[N_VOCAB])
 {
     frit_session *session;
@@ -144,7 +144,7 @@ static void other_forms_have_stores_of_their_own(void **state)
 
 // ------------------------------------------------------------------------------- bytes
 
-// Of the only file in a folder, or 0.
+// The size of the only file in a folder, or 0.
 static uint64_t file_bytes(const char *folder)
 {
     DIR *dir = opendir(folder);
@@ -164,7 +164,7 @@ static uint64_t file_bytes(const char *folder)
     return n_bytes;
 }
 
-// What store_cache.h says: a head of 56 bytes, a hash for each 4 MiB, panels from a multiple of 4096 on.
+// The layout in store_cache.h: a head of 56 bytes, a hash for each 4 MiB, panels from a multiple of 4096 on.
 static uint64_t file_bytes_of(uint64_t n_panels)
 {
     const uint64_t section = 4 << 20, head = 56 + 8 * ((n_panels + section - 1) / section);
@@ -193,7 +193,7 @@ static int check_bytes(const char *path, const char *type, const char *folder)
         run(engine);
     }
     frit_session_free(session);
-    frit_stores_count(model->stores, &n_bytes);   // no plan brought more
+    frit_stores_count(model->stores, &n_bytes);   // no plan added any
     assert_int_equal(n_bytes, info.packed_bytes);
     frit_engine_free(engine);
     frit_model_free(model);
@@ -215,7 +215,7 @@ static void bytes_are_known_before_they_are_packed(void **state)
     assert_true(n_types > 25);
 }
 
-// Of files, mapped into this process and in memory; 0 where that is not known.
+// The bytes of files that are mapped into this process and in memory; 0 if unknown.
 static uint64_t file_bytes_resident(void)
 {
     char line[256];
@@ -242,7 +242,7 @@ static void what_is_not_packed_is_read_in_place(void **state)
     frit_model_free(model);
 }
 
-// Rows are copied to huge pages where there are such, and the pages of the file are given back.
+// Rows are copied to huge pages if the system has them, and the file's pages are dropped.
 static void floats_are_in_memory_once(void **state)
 {
     (void)state;
@@ -308,7 +308,7 @@ typedef struct pair {
     _Atomic int packs, waits;
 } pair;
 
-// Packs until the other one has been told that it waits.
+// Packs until the other thread has been told that it waits.
 static bool wait_for_other(void *ctx, double done)
 {
     (void)done;
@@ -351,7 +351,7 @@ static const frit_tensor *find_use(const frit_plan_needs *needs, const char *nam
     return NULL;
 }
 
-// Loaded with the weights, and once for all engines.
+// Constants are loaded with the weights, once for all engines.
 static void constants_are_listed_with_the_weights(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Models whose tokens see all others: a session's rows run in one step, however small n_batch is, and again whenever
-// there are more of them.
+// Models whose tokens see all others: a session's rows run in one step, even with a small n_batch, and run again
+// whenever rows are added.
 #include "arch/golden.h"
 
 typedef struct rows {
@@ -116,7 +116,7 @@ static void further_tokens_make_all_run_again_without_results(void **state)
     const float *last = frit_session_logits(f.session);
     assert_non_null(last);
     assert_true(nmse(last, f.g.logits + (f.g.n_tokens - 1) * f.g.n_vocab, f.g.n_vocab) <= 1e-6);
-    // Fewer: those that are kept saw the others.
+    // Fewer tokens: the remaining ones have seen the others.
     assert_ok(frit_session_truncate(f.session, half));
     assert_int_equal(frit_session_pending(f.session), half);
     run_all(f.engine);

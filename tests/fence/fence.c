@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Takes the place of malloc in programs that test kernels: each array ends at the end of a page, before a page that may
-// not be touched, so that a kernel that reads or writes past its array ends the program. Alignment leaves up to
-// ALIGNMENT - 1 bytes between the array and the page: writes there are found when the array is freed.
+// Replaces malloc in programs that test kernels. Each array ends at the end of a page, before a page without access, so
+// that a kernel that reads or writes past its array ends the program. Alignment leaves up to ALIGNMENT - 1 bytes
+// between the array and the page; writes there are found when the array is freed.
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGNMENT = 16, UNTOUCHED = 0xa5 };   // what malloc promises
+enum { ALIGNMENT = 16, UNTOUCHED = 0xa5 };   // the alignment of malloc
 
-// Stands directly before the array.
+// The header directly before the array.
 typedef struct fence {
     char *mapping;
     size_t mapped_bytes;

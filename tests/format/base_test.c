@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Folders that base classes wrote: names without what classes that generate put before them, buffers, no output matrix.
+// Folders written by base classes: names without the prefix of generating classes, buffers, no output matrix.
 #include "arch/golden.h"
 #include "format/folder_build.h"
 
@@ -13,7 +13,7 @@ static void remember(void *ctx, frit_log_level level, const char *sentence)
     snprintf(said, sizeof said, "%s", sentence);
 }
 
-// The names that a base class gives the tensors of a safetensors file: without the prefix of most, and no output.
+// Renames the tensors of a safetensors file as a base class does: without the prefix of most names, and without output.
 static json_t *rename_tensors(const json_t *header, const char *prefix)
 {
     json_t *out = json_object(), *value;
@@ -26,7 +26,7 @@ static json_t *rename_tensors(const json_t *header, const char *prefix)
     return out;
 }
 
-// The prefix of the table of embeddings; "" for names without one.
+// Finds the prefix of the table of embeddings; "" for names without one.
 static void find_prefix(const json_t *header, char prefix[64])
 {
     static const char *const tables[] = {"embed_tokens.", "wte.", "word_embeddings.", "embed_in.", "embeddings."};
@@ -42,7 +42,7 @@ static void find_prefix(const json_t *header, char prefix[64])
     }
 }
 
-// The reference folder as its base class writes it. False where names have no prefix.
+// Writes the reference folder as its base class does. Returns false if names have no prefix.
 static bool write_as_base(const char *name)
 {
     size_t n_bytes, n_config;
@@ -90,7 +90,7 @@ static void folders_of_base_classes_are_those_of_generating_ones(void **state)
     const frit_log log = {remember, NULL};
     for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
         frit_checkpoint *base = NULL, *whole = NULL;
-        const bool is_encoder = golden_get(i)->flags & GOLDEN_HIDDEN;   // written by a base class already
+        const bool is_encoder = golden_get(i)->flags & GOLDEN_HIDDEN;   // base classes have written it already
         if (is_encoder || !golden_is_here(i) || !write_as_base(golden_name(i))) continue;
         n++;
         said[0] = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening paths that are no models, files that change while they are open, and what a checkpoint keeps.
+// Opening paths that are not models, files that change while they are open, and the lifetime of checkpoints.
 #include "support/gguf_builder.h"
 #include "support/support.h"
 
@@ -119,7 +119,7 @@ static void a_mapped_file_that_shrinks_is_noticed(void **state)
         assert_ok(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){.no_mmap = no_mmap}));
         assert_true(frit_checkpoint_is_intact(ckpt));
         assert_int_equal(truncate(path, 4096), 0);
-        assert_int_equal(frit_checkpoint_is_intact(ckpt), no_mmap);   // a copy in memory does not mind
+        assert_int_equal(frit_checkpoint_is_intact(ckpt), no_mmap);   // a copy in memory is not affected
         frit_checkpoint_close(ckpt);
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Hugging Face folders that are refused, each with a sentence; and tensors that are left out with a warning.
+// Hugging Face folders that are refused, each with an error; and tensors that are left out with a warning.
 #include "format/folder_build.h"
 
 #include <unistd.h>
 
-// What is changed in a configuration that is good.
+// Changes to a valid configuration.
 static const struct {
     const char *changes;
     frit_status status;
@@ -153,7 +153,7 @@ static void tensors_without_a_place_are_warned_of_and_left_out(void **state)
         bool warned;
     } rows[] = {
         {"model.layers.0.self_attn.extra.weight", true},
-        {"model.layers.1.mlp.up_proj.weight", true},   // a layer more than there are
+        {"model.layers.1.mlp.up_proj.weight", true},   // a layer beyond the last
         {"model.layers.00.mlp.up_proj.weight", true},
         {"model.layers.99999999999999999999.mlp.up_proj.weight", true},
         {"model.layers..mlp.up_proj.weight", true},
@@ -197,7 +197,7 @@ static void a_cut_file_of_weights_is_refused_at_any_byte(void **state)
     free(bytes);
 }
 
-// Fewer tokens than rows are usual, as tables are padded; more would have no row.
+// A vocabulary smaller than the table is normal, because tables are padded; a larger one is refused.
 static void a_tokenizer_of_another_size_is_refused(void **state)
 {
     (void)state;

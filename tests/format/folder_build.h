@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// format/folder_build.h: a whole model of one layer as a Hugging Face folder, for tests that change or break it.
+// format/folder_build.h: a complete model of one layer as a Hugging Face folder, for tests that change or damage it.
 #pragma once
 #include "format/checkpoint.h"
 #include "format/safetensors_build.h"
@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
-// A whole model of one layer: hidden 4, 2 heads, 1 for keys and values, 6 in between, 3 tokens; all f32.
+// A complete model of one layer: hidden size 4, 2 heads, 1 KV head, feed-forward 6, 3 tokens; all f32.
 static const struct tiny_tensor {
     const char *name;
     int rows, columns;
@@ -31,7 +31,7 @@ static const char tiny_config[] =
     "\"num_key_value_heads\":1,\"intermediate_size\":6,\"max_position_embeddings\":8}";
 
 static const char *folder_path;
-static const char *model_prefix = "model.", *head_prefix = "";   // what names begin with
+static const char *model_prefix = "model.", *head_prefix = "";   // prefixes of names
 
 static inline const char *in_folder(const char *name)
 {
@@ -64,7 +64,8 @@ static inline void write_weights(const char *left_out, const char *extra, const 
     }
     frit_buf_char(&header, '}');
     image made = image_of(header.data, (size_t)end);
-    memset(made.bytes + made.n_bytes - (size_t)end, 0, (size_t)end);   // zeros: its pattern has numbers that are none
+    memset(made.bytes + made.n_bytes - (size_t)end, 0, (size_t)end);   // zeros, because random bytes could be invalid
+                                                                       // numbers
     write_file(in_folder("model.safetensors"), made.bytes, made.n_bytes);
     free(made.bytes);
     frit_buf_free(&header);
@@ -75,7 +76,7 @@ static inline void write_config(const char *text)
     write_file(in_folder("config.json"), text, strlen(text));
 }
 
-// The tiny configuration with the members of `changes` in place; "-KEY" takes KEY out.
+// Makes the tiny configuration with the members of `changes`; "-KEY" removes KEY.
 static inline json_t *change_config(const char *changes)
 {
     json_t *config = json_loads(tiny_config, 0, NULL), *changed = json_loads(changes, 0, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hugging Face folders: the reference folders under GGUF's names, and what keys of config.json mean.
+// Hugging Face folders: the reference folders under GGUF's names, and the meaning of keys of config.json.
 #include "format/folder_build.h"
 #include "format/hf/hf.h"
 
@@ -140,7 +140,7 @@ static void check_keys(const frit_checkpoint *ckpt, const reference *ref)
     expect_pairs(ckpt, ref->pairs, FRIT_COUNT(ref->pairs));
 }
 
-// Checks every tensor that there is to be, and counts them.
+// Checks every expected tensor, and counts them.
 static size_t check_tensors(const frit_checkpoint *ckpt, const reference *ref)
 {
     const int n_q = N_HEAD * ref->head_dim, n_kv = ref->n_head_kv * ref->head_dim;
@@ -198,7 +198,7 @@ static void the_reference_folders_open_under_the_names_of_gguf(void **state)
     }
 }
 
-// The tensor of a folder and of the bare file in it.
+// Opens the folder and the plain file in it.
 static void open_both(const char *folder, frit_checkpoint **named, frit_checkpoint **bare)
 {
     assert_ok(frit_checkpoint_open(named, shared_path("goldens/hf/%s/", folder), NULL));
@@ -260,7 +260,7 @@ static void norms_of_gemma_have_one_added(void **state)
 // ---------------------------------------------------------------------------------------- what configurations mean
 
 typedef struct meaning {
-    const char *changes;   // to the tiny configuration
+    const char *changes;   // changes to the tiny configuration
     expected pairs[8];
 } meaning;
 
@@ -322,7 +322,7 @@ static void absent_keys_mean_what_transformers_takes(void **state)
     expect_meanings(rows, FRIT_COUNT(rows));
 }
 
-// Of models that also see or hear, the text model is read, under each of the names that transformers gave its tensors.
+// For models of images or sounds, the text model is read, under each of the names that transformers has used.
 static void a_text_model_inside_another_is_found(void **state)
 {
     (void)state;
@@ -408,7 +408,7 @@ static void windows_of_qwen_follow_the_flag_and_the_layers(void **state)
     (void)state;
     static const struct {
         const char *changes;
-        int windows[3];   // by layer; -1: there is no such key
+        int windows[3];   // by layer; -1: the key is absent
     } rows[] = {
         {"\"use_sliding_window\":true,\"sliding_window\":16,\"max_window_layers\":0", {16, 16, 16}},
         {"\"use_sliding_window\":true,\"max_window_layers\":0", {4096, 4096, 4096}},
@@ -476,7 +476,8 @@ static void write_fewer_rows(const char *folder, const char *name, int64_t n)
     json_decref(header);
 }
 
-// Gemma 3n: as published, layers embed 256 tokens fewer than there are. Those of the others are the first token's.
+// Gemma 3n: in published models, layers embed 256 tokens fewer than the vocabulary has. The other tokens use the first
+// token's embedding.
 static void tokens_that_layers_do_not_embed_are_as_the_first(void **state)
 {
     (void)state;
@@ -579,7 +580,7 @@ int main(void)
         cmocka_unit_test(tokens_that_layers_do_not_embed_are_as_the_first),
         cmocka_unit_test(windows_of_qwen_follow_the_flag_and_the_layers),
         cmocka_unit_test_setup(a_folder_of_shards_opens_like_one_file, make_folder),
-        cmocka_unit_test(opening_can_be_cancelled_between_shards),   // in the folder of the test before
+        cmocka_unit_test(opening_can_be_cancelled_between_shards),   // uses the folder of the previous test
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

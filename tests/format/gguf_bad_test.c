@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Broken GGUF files: each is refused with a status and a sentence that names the object, what was found and what was
+// Damaged GGUF files: each is refused with a status and an error that names the object, what was found and what was
 // expected, and nothing is read outside the file.
 #include "support/gguf_builder.h"
 #include "support/support.h"
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Pairs 0 to 7 and tensors 0 to 2 of the small valid file that all rows break. The data ends without padding.
+// Builds the valid file that all rows damage: pairs 0 to 7 and tensors 0 to 2. The data ends without padding.
 static void build_valid(gguf_builder *b)
 {
     static const char *const words[] = {"a", "bc", "def"};
@@ -36,7 +36,7 @@ static frit_status parse_bytes(const void *bytes, size_t n)
     return status;
 }
 
-// Parses a copy that ends exactly where its allocation ends, so that the sanitizers see every byte too many.
+// Parses a copy that ends exactly at the end of its allocation, so that sanitizers detect any read past it.
 static frit_status parse_exactly(const void *bytes, size_t n)
 {
     void *copy = malloc(n ? n : 1);
@@ -257,7 +257,7 @@ static void add_long_bad_key(gguf_builder *b)
 
 static void add_nested_arrays(gguf_builder *b)
 {
-    static uint8_t nest[10000 * 12];   // item type 9 | length 1, again and again
+    static uint8_t nest[10000 * 12];   // item type 9 | length 1, repeated
     for (size_t k = 0; k < sizeof nest; k += 12) nest[k] = FRIT_VALUE_ARRAY, nest[k + 4] = 1;
     gguf_add_array(b, "test.nest", FRIT_VALUE_U8, sizeof nest, nest);
     memcpy(b->sections[1].data + 8 + strlen("test.nest") + 4, &(uint32_t){FRIT_VALUE_ARRAY}, 4);
@@ -310,7 +310,7 @@ static void a_vocabulary_without_tensors_is_fine(void **state)
     assert_ok(parse_exactly(file.data, file.len));
     gguf_builder_free(&b);
     frit_buf_free(&file);
-    file = gguf_build(&b);   // nothing at all
+    file = gguf_build(&b);   // an empty file
     assert_int_equal(file.len, 24);
     assert_ok(parse_exactly(file.data, file.len));
     frit_buf_free(&file);
@@ -352,7 +352,8 @@ static void a_file_cut_at_any_byte_is_refused(void **state)
     gguf_builder_free(&b);
 }
 
-// Any byte changed to any of a few values: refused or accepted, but never read outside. The sanitizers judge.
+// Changes any byte to some values: the file is refused or accepted, but never read outside its bounds, which sanitizers
+// check.
 static void a_file_with_any_byte_changed_does_no_harm(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Split sets: every part opens the whole, and every way in which parts do not fit together has its sentence.
+// Split sets: every part opens the whole set, and every mismatch between parts has its own error.
 #include "support/gguf_builder.h"
 #include "support/support.h"
 
@@ -10,12 +10,12 @@
 enum { N_PARTS = 3 };
 
 typedef struct part_options {
-    int no, count, n_tensors;   // what the metadata says; n_tensors of -1: nothing
+    int no, count, n_tensors;   // values in the metadata; n_tensors -1: absent
     const char *name;           // general.name, or NULL
     const char *word;           // last item of test.words, or NULL
     int number;                 // last item of test.ints, or 0
     const char *tensor;         // name of its second tensor, or NULL
-    uint32_t alignment;         // 0: not said
+    uint32_t alignment;         // 0: absent
 } part_options;
 
 static part_options usual(int no)
@@ -32,7 +32,7 @@ static const char *part_path(const char *set, int no, int count)
     return temp_path(name);
 }
 
-// Part i holds the tensor "blk.i" of 32 bytes that start with i; part 0 a second one, "head".
+// Part i has the tensor "blk.i" of 32 bytes that start with i; part 0 also has "head".
 static frit_buf build_part(part_options o)
 {
     char name[20], bytes[32];
@@ -223,7 +223,7 @@ static void a_renamed_part_says_how_it_should_be_called(void **state)
 
 typedef struct misfit {
     const char *what;
-    int replaced;   // this part is written with
+    int replaced;   // the part to replace
     part_options with;
     frit_status status;
     const char *phrases[2];

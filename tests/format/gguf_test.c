@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading whole GGUF files, and writing them back byte for byte.
+// Reads whole GGUF files and writes them back byte for byte.
 #include "support/gguf_builder.h"
 #include "support/support.h"
 
@@ -146,7 +146,7 @@ static void any_multiple_of_8_aligns_the_data(void **state)
     }
 }
 
-// Other writers may leave room between tensors, list them in another order than their data, or not pad the end.
+// Other writers may leave gaps between tensors, list them in another order than their data, or not pad the end.
 static void data_may_lie_in_any_order_with_gaps(void **state)
 {
     (void)state;
@@ -171,8 +171,8 @@ static void data_may_lie_in_any_order_with_gaps(void **state)
 
 // --------------------------------------------------------------------------------------------- round trip
 
-// fable-vocab.gguf has no tensors and is padded all the same; the other vocabulary files end with their metadata,
-// as files written here do.
+// fable-vocab.gguf has no tensors but is padded; other vocabulary files end with their metadata, like files that frit
+// writes.
 static bool is_padded_vocabulary(const char *path)
 {
     return strstr(path, "/fable-vocab.gguf") != NULL;

@@ -70,7 +70,7 @@ static void folders_with_such_files_open(void **state)
     assert_ok(frit_meta_get_f64(&ckpt->meta, "general.sampling.top_k", &value, NULL));
     assert_true(value == 7);
     frit_checkpoint_close(ckpt);
-    // Where a number is needed, none of them is one.
+    // Where a number is required, all of them are refused.
     frit_buf_clear(&whole);
     frit_buf_printf(&whole, "%s, \"rms_norm_eps\": NaN}", text);
     write_config(whole.data);

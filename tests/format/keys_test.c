@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Keys that a config.json leaves out, or that it spells otherwise, mean what transformers' AutoConfig makes of them.
-// tests/goldens/hf/keys.tsv, written by classes.py, has for each case a change to a folder's config.json, and a change
-// with every key in its place.
+// Keys that a config.json leaves out or spells differently have the meaning that transformers' AutoConfig gives them.
+// tests/goldens/hf/keys.tsv, written by classes.py, has for each case a change to a folder's config.json, and an
+// equivalent change with every key.
 #include "format/hf/hf.h"
 #include "support/support.h"
 
@@ -46,7 +46,7 @@ static void print_pairs(const frit_checkpoint *ckpt, frit_buf *out)
     }
 }
 
-// What tensors a folder must have.
+// Prints the tensors that a folder must have.
 static void print_flags(const frit_hf *hf, frit_buf *out)
 {
     const frit_hf_tensor *row;
@@ -68,7 +68,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Keys may be written in another order.
+// Sorts lines, because keys may be in another order.
 static void sort_lines(frit_buf *text)
 {
     enum { MOST = 1000 };
@@ -83,7 +83,7 @@ static void sort_lines(frit_buf *text)
     free(copy);
 }
 
-// All that is read, or why it is refused.
+// Prints everything that is read, or the error.
 static bool print_read(json_t *config, frit_buf *out)
 {
     frit_checkpoint *ckpt;
@@ -139,7 +139,7 @@ static void keys_mean_what_transformers_makes_of_them(void **state)
     assert_int_equal(n_bad, 0);
 }
 
-// Configurations as published, and the same with every key in its place.
+// Compares published configurations with equivalent ones that have every key.
 static void published_configurations_are_read_as_whole_ones(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void published_configurations_are_read_as_whole_ones(void **state)
     }
 }
 
-// A multimodal model whose text_config leaves out its model_type and its sizes.
+// A multimodal model whose text_config lacks its model_type and its sizes.
 static void text_models_have_the_type_that_the_whole_gives_them(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void text_models_have_the_type_that_the_whole_gives_them(void **state)
     }
 }
 
-// What the architecture computes for one value only.
+// Values of keys for which the architecture supports one value only.
 static void values_that_nothing_computes_are_refused(void **state)
 {
     (void)state;

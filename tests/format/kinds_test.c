@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every key of every golden configuration with a value of another kind: it is refused by a sentence that names the key,
-// or nobody reads it. A value of the wrong kind is never taken for an absent one.
+// Sets every key of every golden configuration to a value of another kind. The folder must be refused with an error
+// that names the key, unless the key is not read. A value of the wrong kind never counts as absent.
 #include "base/buf.h"
 #include "format/checkpoint.h"
 #include "support/support.h"
@@ -14,7 +14,7 @@ static const char *const values[] = {"\"x\"", "true", "-7", "0.5", "1e300", "[]"
 
 static char copy[600];
 
-// All metadata as one text; NULL where the folder is refused.
+// Returns all metadata as one text; NULL if the folder is refused.
 static char *read_meta(const char *folder)
 {
     frit_checkpoint *ckpt;
@@ -38,7 +38,7 @@ static void write_copy(const json_t *config)
     assert_int_equal(json_dump_file(config, path, 0), 0);
 }
 
-// What a change comes to. `object` lies in `config`.
+// Tries a change. `object` is part of `config`.
 static size_t try_key(const char *name, json_t *config, json_t *object, const char *key, const char *meta)
 {
     size_t n_bad = 0;
@@ -55,7 +55,7 @@ static size_t try_key(const char *name, json_t *config, json_t *object, const ch
         json_object_set_new(object, key, value);
         write_copy(config);
         char *now = read_meta(copy);
-        // Only models that generate are asked for tokens that end a text.
+        // Tokens that end a text are read only for models that generate.
         const bool is_class = strcmp(key, "architectures") == 0;
         const bool good = is_class ? now || strstr(frit_error(), "_token_id")
                           : now    ? strcmp(now, meta) == 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How much memory a model of experts takes, whose file is many times larger: conversion needs that of a few tensors,
-// loading that of what was packed and of some pages of the file. Each runs in a process of its own, whose largest
-// resident set is looked at. The weights are holes in the file, which are read like others.
+// The memory for a model of experts whose file is many times larger: conversion needs memory for a few tensors, loading
+// for packed weights and some pages of the file. Each runs in a process of its own, whose largest resident set is
+// measured. The weights are holes in the file, which are read like other bytes.
 #include "support/support.h"
 
 #include <frit_tools.h>
@@ -52,7 +52,7 @@ static void add_layer(header *h, int layer)
     }
 }
 
-// Its weights are 820 MB, the largest tensor of the model 32 MiB.
+// The weights have 820 MB, the largest tensor of the model 32 MiB.
 static const char *make_folder(void)
 {
     static char folder[4200];
@@ -85,7 +85,7 @@ static const char *make_folder(void)
     return folder;
 }
 
-// MiB that the largest resident set of a process grew by while it did this.
+// Returns the growth of the largest resident set of a process in MiB.
 static long run_apart(bool (*act)(const char *folder, const char *type), const char *folder, const char *type)
 {
     int result[2];
@@ -145,7 +145,7 @@ static void experts_are_loaded_without_their_whole_file(void **state)
 {
     (void)state;
     if (IS_SANITIZED) skip_because("sanitizers use memory of their own");
-    // 0.56 bytes a weight are 220 MiB; pages of the file are given back after each 64 MiB that were made of them.
+    // 0.56 bytes a weight are 220 MiB; pages of the file are dropped after each 64 MiB of packed weights.
     const long n_mib = run_apart(load, make_folder(), "q4_0");
     print_message("q4_0 while it is loaded: %ld MiB\n", n_mib);
     assert_true(n_mib < 220 + 64 * 16 / 4.5 + 60);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Metadata: conversions that lose nothing, sentences for those that would, values as text.
+// Metadata: exact conversions, errors for inexact ones, values as text.
 #include "support/support.h"
 
 #include "format/meta.h"
@@ -38,7 +38,7 @@ typedef struct row {
     double f;
     usable as_bool;
     bool b;
-    const char *found;   // in the sentence of a failure
+    const char *found;   // text in the error
 } row;
 
 #define NUMBER(TYPE, field, number)                \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a folder of sentence-transformers pools: one mode that frit has, or a refusal.
+// The pooling of sentence-transformers folders: one supported mode, or a refusal.
 #include "format/folder_build.h"
 
 static void write_pooling(const char *config)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Folders with quantized weights: every method and layout, against numbers made here from random codes, which are
+// Folders with quantized weights: every method and layout, against numbers computed here from random codes, which are
 // packed bit by bit.
 #include "format/folder_build.h"
 #include "format/rows.h"
@@ -39,7 +39,7 @@ static void store_floats(const char *name, int n_dims, int64_t a, int64_t b)
     random_normal(&rng, store(name, "F32", 4, n_dims, a, b, 1), (size_t)(a * b), 1);
 }
 
-// Sorted by size of elements, as files are written; and forgets them.
+// Writes tensors sorted by element size, as files are, and drops them.
 static void write_stored(const char *left_out)
 {
     frit_buf header = {0};
@@ -87,7 +87,7 @@ typedef struct method {
     int64_t group;   // columns; 0: all
     bool shuffled;   // g_idx is out of order
     bool no_zeros;
-    int less;   // than the true zeros are stored
+    int less;   // the stored zero points are smaller by this number
     int64_t block_rows, block_columns;
     const char *scale_name;
 } method;
@@ -182,7 +182,7 @@ static void store_words(const method *m, const char *base, int64_t out, int64_t 
     }
 }
 
-// Eight bits each: m->bits 8 are whole numbers, 0 are floats.
+// Stores eight bits each: integers if m->bits is 8, floats if it is 0.
 static void store_scaled(const method *m, const char *base, int64_t out, int64_t in, float *want)
 {
     const int64_t rows = m->block_rows ? m->block_rows : out, columns = m->block_columns ? m->block_columns : in;
@@ -192,7 +192,7 @@ static void store_scaled(const method *m, const char *base, int64_t out, int64_t
     for (int64_t i = 0; i < n_rows * n_columns; i++) scales[i] = random_scale();
     for (int64_t i = 0; i < out * in; i++) {
         do codes[i] = (uint8_t)random_code(8);
-        while (!m->bits && (codes[i] & 127) == 127);   // not a number
+        while (!m->bits && (codes[i] & 127) == 127);   // NaN is not written
         const int exponent = codes[i] / 8 % 16, mantissa = codes[i] % 8;
         const double value = exponent ? (1 + mantissa / 8.0) * pow(2, exponent - 7) : mantissa / 8.0 * pow(2, -6);
         const float number = m->bits ? (float)(int8_t)codes[i] : (float)(codes[i] > 127 ? -value : value);
@@ -246,7 +246,7 @@ static void write_quantization(const char *quantization, const char *dtype)
     write_changed_config(changes);
 }
 
-// `want`: one after the other.
+// `want` gets all numbers in sequence.
 static void store_model(const method *m, float *want)
 {
     static const char *const norms[] = {"norm", "layers.0.input_layernorm", "layers.0.post_attention_layernorm"};
@@ -286,7 +286,8 @@ static void no_warning(void *ctx, frit_log_level level, const char *sentence)
     fail_msg("unexpected: %s", sentence);
 }
 
-// What it is made of can be read again: only such weights are kept packed, and given back while they are packed.
+// Checks that a tensor's sources are in a mapped file: only such weights are packed once, and dropped while they are
+// packed.
 static void assert_mapped(const frit_tensor *tensor)
 {
     assert_true(tensor->data || tensor->recipe->n_parts > 0);
@@ -410,7 +411,7 @@ static void what_is_not_known_is_refused(void **state)
     }
 }
 
-// gpt-oss: codes [n_expert, rows of gate and up in turn, n_in / 32, 16]. What is plain comes from the golden folder.
+// gpt-oss: codes [n_expert, alternating rows of gate and up, n_in / 32, 16]. Plain tensors come from the golden folder.
 static void mxfp4_stays_what_it_is(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows that are made when they are read: every recipe, alone and on each other, gives in any piece what is computed
-// here from the whole.
+// Rows that are computed when they are read: every recipe, alone and nested, gives in any piece the rows that are
+// computed here from the whole.
 #include "format/rows.h"
 #include "support/support.h"
 
@@ -40,13 +40,13 @@ static frit_tensor stack_of(frit_arena *arena)
     return all;
 }
 
-// What the stack holds: experts are in the opposite order.
+// The contents of the stack: experts are in reverse order.
 static const float *stacked_row(int64_t i)
 {
     return numbers + ((N_EXPERTS - 1 - i / HEIGHT) * HEIGHT + i % HEIGHT) * WIDTH;
 }
 
-// Every piece of the tensor; `want` has all rows in its number format.
+// Checks every piece of the tensor; `want` has all rows in the tensor's number format.
 static void check_rows(const frit_tensor *tensor, const void *want)
 {
     const int64_t n_rows = frit_tensor_n_rows(tensor);
@@ -100,7 +100,7 @@ static void rows_change_places(void **state)
     static const int64_t groups[] = {1, 2, 4, HEIGHT, N_ROWS};
     frit_arena arena = {0};
     for (size_t g = 0; g < FRIT_COUNT(groups); g++) {
-        for (int is_made = 0; is_made < 4; is_made++) {   // of rows in memory or made; by groups or one by one
+        for (int is_made = 0; is_made < 4; is_made++) {   // rows in memory or computed; in groups or one by one
             float want[N_ROWS][WIDTH];
             frit_tensor t = is_made & 1 ? stack_of(&arena) : tensor_of(numbers, 2, N_ROWS, WIDTH, 1);
             for (int64_t i = 0; i < N_ROWS; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Broken safetensors files and sets: each is refused with a sentence, and nothing is read out of bounds.
+// Damaged safetensors files and sets: each is refused with an error, and nothing is read out of bounds.
 #include "format/safetensors.h"
 #include "format/safetensors_build.h"
 
@@ -7,7 +7,7 @@
 
 static frit_status parse(image made)
 {
-    // An exact copy on the heap, so that a read behind the end is seen by the sanitizer.
+    // An exact copy on the heap, so that sanitizers detect a read past the end.
     uint8_t *bytes = malloc(made.n_bytes + (made.n_bytes == 0));
     memcpy(bytes, made.bytes, made.n_bytes);
     frit_checkpoint *ckpt;
@@ -134,7 +134,7 @@ static void any_single_wrong_byte_is_survived(void **state)
         }
         made.bytes[at] = saved;
     }
-    assert_true(n_refused > 200 * n_header);   // names may change freely, nothing else
+    assert_true(n_refused > 200 * n_header);   // only names may change freely
     free(made.bytes);
 }
 
@@ -166,7 +166,7 @@ static void a_git_lfs_pointer_is_told_from_a_model(void **state)
 
 // ---------------------------------------------------------------------------------------- sharded sets
 
-static const char *folder_path;   // two good shards: one.safetensors holds a, two.safetensors holds b and c
+static const char *folder_path;   // two valid shards: one.safetensors has a, two.safetensors has b and c
 
 static const char *in_folder(const char *name)
 {

@@ -8,7 +8,7 @@ typedef struct image {
     size_t n_bytes;
 } image;
 
-// A header of this length field and text, then n_data bytes 0, 1, 2, ...; release with free(image.bytes).
+// Makes a header with this length field and text, then n_data bytes 0, 1, 2, ...; release with free(image.bytes).
 static inline image image_with_length(uint64_t length, const char *header, size_t n_data)
 {
     size_t n_header = strlen(header);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Good safetensors files: what every type, shape and place becomes; and all reference folders as bare files.
+// Valid safetensors files: the result of every type, shape and position; and all reference folders as plain files.
 #include "format/safetensors.h"
 #include "format/safetensors_build.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference folders were written by transformers 5. Published ones mostly are as transformers 4 wrote them: the
-// same models, spelled that way, must mean the same.
+// The reference folders were written by transformers 5. Most published folders were written by transformers 4: the same
+// models in its spelling must give the same results.
 #include "arch/arch.h"
 #include "arch/golden.h"
 #include "format/checkpoint.h"
@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Where transformers 4 had other names than rope_theta and partial_rotary_factor, or left out what follows from others.
+// Names in transformers 4 for rope_theta and partial_rotary_factor, and keys that it left out.
 static const struct {
     const char *folder;
-    const char *theta, *local_theta, *partial;   // NULL: as others; local: of layers with a window
+    const char *theta, *local_theta, *partial;   // NULL: the usual name; local: for layers with a window
     const char *left_out;                        // a list that follows from other keys, or from the layer's number
-    const char *added;                           // what may have stood there instead
+    const char *added;                           // a key that may replace it
 } families[] = {
     {"gpt_neox", "rotary_emb_base", NULL, "rotary_pct", NULL, NULL},
     {"gpt_neox-seq", "rotary_emb_base", NULL, "rotary_pct", NULL, NULL},
@@ -49,7 +49,8 @@ static void move(json_t *config, const char *to, json_t *from, const char *key)
     json_object_del(from, key);
 }
 
-// {"rope_theta": 1e4, "rope_type": "yarn", "factor": 4} -> "rope_theta": 1e4, "rope_scaling": {"type": "yarn", ...}
+// Converts {"rope_theta": 1e4, "rope_type": "yarn", "factor": 4} to "rope_theta": 1e4, "rope_scaling": {"type": "yarn",
+// ...}.
 static void spell_rotation(json_t *config, json_t *rope, const char *theta, const char *partial)
 {
     move(config, theta ? theta : "rope_theta", rope, "rope_theta");
@@ -84,7 +85,7 @@ static json_t *spell_as_4(const char *folder)
     return config;
 }
 
-// A folder of the same name with another config.json; its other files are those of the reference.
+// Makes a folder of the same name with another config.json; its other files are the reference's.
 static const char *make_folder(const char *folder, const json_t *config)
 {
     static char path[4200];
@@ -159,7 +160,7 @@ static void folders_of_transformers_4_mean_the_same(void **state)
     for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
         const char *folder = golden_name(i);
         frit_checkpoint *four, *five;
-        if (strcmp(folder, "gemma4_text") == 0) continue;   // transformers 5 alone has it
+        if (strcmp(folder, "gemma4_text") == 0) continue;   // exists in transformers 5 only
         char *path = strdup(shared_path("goldens/hf/%s", folder));
         json_t *config = spell_as_4(folder);
         assert_ok(frit_checkpoint_open(&five, path, NULL));
@@ -178,7 +179,7 @@ static void folders_of_transformers_4_mean_the_same(void **state)
     assert_int_equal(n_bad, 0);
 }
 
-// Where layer_types are absent, the period and the number before them are what the configuration says.
+// Without layer_types, windows follow the configuration's period and number.
 static void patterns_of_windows_are_those_of_the_configuration(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as an answer, in chunks of any size, in the formats of some published ways to write calls. What comes out
-// must be the same for every way to cut it, arguments must be JSON objects, and plain text must come back whole.
+// Any bytes as an answer, in chunks of any size, in the formats of some published ways to write calls. The result must
+// be the same for every division, arguments must be JSON objects, and plain text must be returned whole.
 #include "text/answer/parts.h"
 #include "text/chat/chat.h"
 
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
         text, sizeof(text) - 1 \
     }
 
-// One of each style; the marks are short, so that the fuzzer finds them.
+// One format of each style; the marks are short, so that the fuzzer finds them.
 static const answer_format formats[] = {
     {.think_open = S("<t>"),
      .think_close = S("</t>"),
@@ -109,7 +109,7 @@ static void take(frit_parts *split, frit_buf *out, size_t *n_text)
             frit_buf_printf(out, "\1%s(%s)", part.name, part.text);
         } else {
             *n_text += part.n_bytes;
-            // Text in one piece or in several is the same text.
+            // Text in one piece or in several pieces counts as the same text.
             for (size_t i = 0; i < part.n_bytes; i++) frit_buf_printf(out, "%c%c", 2 + (int)part.kind, part.text[i]);
         }
     }
@@ -133,7 +133,7 @@ static void run(const frit_parts_options *options, frit_str bytes, size_t chunk,
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     if (n_bytes < 2 || n_bytes > 1 << 16) return 0;
-    const size_t n_old = sizeof formats / sizeof formats[0] - 1;   // as in stored inputs
+    const size_t n_old = sizeof formats / sizeof formats[0] - 1;   // number of formats in stored inputs
     const answer_format *format = &formats[bytes[0] >= 250 ? n_old : bytes[0] % n_old];
     frit_parts_options options = {.format = format, .tools = bytes[1] & 1 ? tools : NULL, .continues = bytes[1] & 2};
     frit_str text = {(const char *)bytes + 2, n_bytes - 2};

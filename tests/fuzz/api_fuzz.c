@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls of the library in any order, with any numbers: each input is a program of calls on a few sessions, samplers and
-// so on of one small model. Nothing may crash; every failure has a sentence; counts and results agree with each other.
+// other objects of one small model. Nothing may crash; every failure has an error text; counts and results must be
+// consistent.
 #include "format/gguf.h"
 #include "frit.h"
 
@@ -99,7 +100,7 @@ static void describe(making *m)
         require(frit_meta_add_u64(&m->meta, numbers[i].key, numbers[i].value) == FRIT_OK);
     for (size_t i = 0; i < FRIT_COUNT(tensors); i++)
         add_tensor(m, tensors[i].name, tensors[i].rows, tensors[i].columns);
-    ((float *)(uintptr_t)m->tensors[0].data)[40 * N_EMBD] = NAN;   // sessions that meet token 40 fail
+    ((float *)(uintptr_t)m->tensors[0].data)[40 * N_EMBD] = NAN;   // sessions with token 40 fail
     add_vocab(m);
 }
 
@@ -445,7 +446,7 @@ static void free_engine(world *w)
     w->engine = NULL;
 }
 
-// The engine, streams and turns keep the old one; samplers that heal must not outlive it.
+// The engine, streams and turns keep the old model; samplers that heal must not outlive it.
 static void reopen_model(world *w)
 {
     for (size_t i = 0; i < N_SLOTS; i++) {
@@ -496,7 +497,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     for (int i = 0; i < N_SLOTS; i++) require(frit_session_new(&w.sessions[i], w.engine) == FRIT_OK);
     require(frit_sampler_new(&w.samplers[0], w.model, NULL) == FRIT_OK);
     for (int i = 0; i < MAX_CALLS && w.left > 0; i++) calls[take(&w) % FRIT_COUNT(calls)](&w);
-    // In an order that the input chooses: sessions may outlive their engine, engines their model.
+    // The input chooses the order: sessions may outlive their engine, engines their model.
     const unsigned order = take(&w);
     if (order % 2) frit_model_free(w.model);
     if (order % 4 < 2) frit_engine_free(w.engine);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as what commands read: text to tokenize, ids, messages, lines typed into a chat, texts to embed, files of
-// log-probabilities. The commands run whole, but for the model, which is open already.
+// Any bytes as input of commands: text to tokenize, ids, messages, lines typed into a chat, texts to embed, files of
+// log-probabilities. Commands run completely, but the model is already open.
 //
 //     input: which loop, its flags, then the bytes that it reads
 #include "base/utf8.h"
@@ -23,7 +23,7 @@ static void require(bool good)
     if (!good) abort();
 }
 
-// In place of the one in apps/frit: every command gets the same model.
+// Replaces the function in apps/frit: every command gets the same model.
 int cli_open_model(frit_model **out, const cli_common *common, const frit_model_options *options,
                    const char *positional)
 {
@@ -39,7 +39,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     const frit_model_options options = {.vocab_only = true};
     require(frit_model_open(&model, FRIT_SOURCE_DIR "/models/fable.gguf", &options) == FRIT_OK);
     snprintf(path, sizeof path, "/tmp/frit-fuzz-%d", (int)getpid());
-    stderr = fopen("/dev/null", "w");   // the fuzzer has kept the other one
+    stderr = fopen("/dev/null", "w");   // the fuzzer has a copy of stderr
     require(stderr != NULL);
     return 0;
 }
@@ -49,7 +49,7 @@ typedef struct printed {
     size_t n;
 } printed;
 
-// Runs a command with these bytes as stdin; what it prints is malloc'd.
+// Runs a command with these bytes as stdin; its output is malloc'd.
 static int run(const char *const *arguments, const char *bytes, size_t n_bytes, printed *out)
 {
     FILE *in = n_bytes > 0 ? fmemopen((void *)bytes, n_bytes, "rb") : fopen("/dev/null", "rb");
@@ -78,7 +78,7 @@ static void write_path(const char *bytes, size_t n_bytes)
 
 // ---------------------------------------------------------------------------------------- loops
 
-// Every token has a line, whose place comes after the one before.
+// Checks that every token has a line, with ascending positions.
 static void check_lines(const printed *out)
 {
     unsigned long long last = 0;
@@ -106,7 +106,7 @@ static void tokenize(unsigned flags, const char *bytes, size_t n_bytes)
     free(out.text);
 }
 
-// The text comes back from the ids.
+// Checks that the ids give the text.
 static void round_trip(unsigned flags, const char *bytes, size_t n_bytes)
 {
     static const char *const tokenizes[] = {"frit", "tokenize", "-q", "--ids", NULL};
@@ -121,7 +121,7 @@ static void round_trip(unsigned flags, const char *bytes, size_t n_bytes)
     free(text.text);
 }
 
-// The bytes up to the first zero are a text, the others its ids as somebody says.
+// The bytes up to the first zero are a text, the others are ids to compare with.
 static void compare(unsigned flags, const char *bytes, size_t n_bytes)
 {
     const char *arguments[] = {"frit", "tokenize", "-q", "--compare", path, flags & 1 ? "--special" : NULL, NULL};
@@ -157,7 +157,7 @@ static void render(unsigned flags, const char *bytes, size_t n_bytes)
     free(out.text);
 }
 
-// What a chat reads from a pipe: lines, and texts of several lines.
+// Input of a chat from a pipe: lines, and texts of several lines.
 static void chat_lines(unsigned flags, const char *bytes, size_t n_bytes)
 {
     FILE *const before = stdin;
@@ -171,7 +171,7 @@ static void chat_lines(unsigned flags, const char *bytes, size_t n_bytes)
         bool was_empty;
         key = chat_input_read(input, NULL, &text, &was_empty);
         require(key != CHAT_KEY_INTERRUPT && (key == CHAT_KEY_TEXT) == (text != NULL));
-        if (text) require(strlen(text) <= 3 * n_bytes);   // U+FFFD takes the place of zeros
+        if (text) require(strlen(text) <= 3 * n_bytes);   // zeros become U+FFFD
         free(text);
     } while (key == CHAT_KEY_TEXT);
     fclose(stdin);

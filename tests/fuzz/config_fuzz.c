@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any config file: what is taken lies within the text, and a second reading of what was taken gives the same.
+// Any config file: entries lie within the text, and reading them a second time gives the same entries.
 #include "frit/cli/config.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a file of compiled kernels: the first two words are the key that is asked for.
+// Any bytes as a file of compiled kernels; the first two words are the expected key.
 #include "backend/cuda/runtime/cubin_cache.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (n_bytes < sizeof key) return 0;
     memcpy(&key, bytes, sizeof key);
     const size_t n = n_bytes - sizeof key;
-    uint8_t *file = malloc(n + 1);   // asan sees its end
+    uint8_t *file = malloc(n + 1);   // asan detects reads past its end
     if (!file) return 0;
     memcpy(file, bytes + sizeof key, n);
     if (!frit_cubin_file_check(file, n, key, &code_at) && code_at > n) abort();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parses any bytes as a GGUF file, then uses everything that came out: prints and converts every value, decodes the
-// first and last row of every tensor.
+// Parses any bytes as a GGUF file, then uses the result: prints and converts every value, decodes the first and last
+// row of every tensor.
 #include "format/gguf.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static const char start[] =
 // clang-format on
 enum { START_BYTES = sizeof start - 1, FILE_BYTES = (START_BYTES + 31) / 32 * 32 + 32 + 34 };
 
-// What is too short for a header becomes a valid file, so that an empty corpus is enough to start from.
+// Input that is too short for a header becomes a valid file, so that an empty corpus is enough.
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed)
 {
     (void)seed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as a grammar in GBNF, followed by a zero and a text, whose bytes are also tokens that the grammar may name.
-// What compiles never comes to a dead end: as long as a text fits, some byte or token may follow, or the text may end.
+// A grammar that compiles has no dead ends: as long as a text fits, some byte or token may follow, or the text may end.
 #include "grammar/match.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static void require(bool good)
     if (!good) abort();
 }
 
-// Token i has the text of byte i; other names are tokens by their length.
+// Token i has the text of byte i; other names mean the token of their length.
 static const char *find(const void *ctx, frit_str text, int32_t *id)
 {
     (void)ctx;
@@ -32,7 +32,7 @@ static bool names_token(const frit_automaton *a, const frit_match *match, int to
     return false;
 }
 
-// Sanitizers make the whole budget too slow for one input.
+// With sanitizers the whole budget would be too slow for one input.
 static bool is_enough(void *ctx)
 {
     int *n = ctx;

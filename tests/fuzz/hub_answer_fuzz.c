@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any answer of the hub or of ollama's registry: files that are taken lie within a folder, and a choice names files
-// that are there.
+// Any answer of the hub or of ollama's registry: accepted file names lie within a folder, and a choice names existing
+// files.
 #include "hub/manifest.h"
 #include "hub/name.h"
 #include "hub/repo.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any name of a model: what is taken has no part that leads out of a folder, and reads again as the same.
+// Any name of a model: an accepted name has no part that leads out of a folder, and is read again as the same name.
 #include "hub/hub.h"
 #include "hub/name.h"
 

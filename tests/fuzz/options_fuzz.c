@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Any command line and environment: what the parser accepts lies within the limits of its option rows, and what it
-// refuses is wrong usage. Nothing is run.
+// Any command line and environment: accepted values lie within the limits of their option rows, and a refusal is a
+// usage error. No command runs.
 //
-//     input: a command, then words with a zero after each. Words that begin with a low byte have the name of an option
-//     in front, so that the fuzzer need not find the names: 1 "--name", 2 "--name=", 3 "-letter", 4 "-letters",
-//     5 an alias, 6 the variable of the option, which is set; the byte after it says which option.
+//     input: a command, then words with a zero after each. A word that begins with a low byte gets the name of an
+//     option in front, so that the fuzzer need not find the names: 1 "--name", 2 "--name=", 3 "-letter", 4 "-letters",
+//     5 an alias, 6 the variable of the option, which is set; the next byte selects the option.
 #include "frit/bench/bench.h"
 #include "frit/cli/cli.h"
 
@@ -25,14 +25,14 @@ static void require(bool good)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
-    stderr = fopen("/dev/null", "w");   // the fuzzer has kept the other one
+    stderr = fopen("/dev/null", "w");   // the fuzzer has a copy of stderr
     require(stderr != NULL);
     return 0;
 }
 
 // ---------------------------------------------------------------------------------------- words
 
-// The i-th option of a command, counted round.
+// The option of a command with index i modulo their number.
 static const frit_option *option_at(const cli_command *command, size_t i)
 {
     size_t n_all = 0, n_rows;
@@ -154,7 +154,7 @@ static void check_all(const cli_command *command, const char *args)
     }
 }
 
-// bench makes rows of its lists before anything is opened.
+// bench expands its lists to rows before anything is opened.
 static void plan(const char *args)
 {
     const bench_args *bench = (const bench_args *)(const void *)args;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a file of packed weights: the first three words are the key and the size that are asked for.
+// Any bytes as a file of packed weights; the first three words are the expected key and size.
 #include "backend/store_cache.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (n_bytes < sizeof asked) return 0;
     memcpy(asked, bytes, sizeof asked);
     const size_t n = n_bytes - sizeof asked;
-    uint8_t *file = malloc(n + 1);   // aligned, and asan sees its end
+    uint8_t *file = malloc(n + 1);   // aligned, and asan detects reads past its end
     if (!file) return 0;
     memcpy(file, bytes + sizeof asked, n);
     const frit_store_key key = {{asked[0], asked[1]}};

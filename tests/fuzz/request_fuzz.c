@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Parses any bytes as the body of a request, then does with it what the server does before the engine: renders and
-// tokenizes with the bundled model's vocabulary, makes a sampler. The first byte chooses the kind of request. Whatever
-// is refused must have a status, a message and an error object that is JSON.
+// Parses any bytes as the body of a request, then does what the server does before the engine: renders and tokenizes
+// with the bundled model's vocabulary, makes a sampler. The first byte selects the kind of request. A refusal must have
+// a status, a message and an error object that is JSON.
 #include "server/request/request.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static frit_model *model;
 
 typedef enum use { USE_CHAT, USE_COMPLETION, USE_TEXT, USE_TEMPLATE } use;
 
-// Each parser, what becomes of its requests, and a whole one to start from, so that an empty corpus is enough.
+// Each parser, the processing of its requests, and a complete request, so that an empty corpus is enough.
 static const struct {
     const server_parser *parser;
     use use;

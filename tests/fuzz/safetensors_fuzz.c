@@ -11,8 +11,8 @@ static const char start[] = "{\"__metadata__\":{\"format\":\"pt\"},"
                             "\"a\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[0,12]},"
                             "\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[12,16]}}0123456789abcdef";
 
-// What is too short for a header becomes a valid file, so that an empty corpus is enough to start from; and a mutated
-// header mostly gets the right length, for few changes of it would be parsed otherwise.
+// Input that is too short for a header becomes a valid file, so that an empty corpus is enough. A mutated header mostly
+// gets its right length, because otherwise few changes would be parsed.
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed)
 {
     const size_t n_start = sizeof start - 1;
@@ -30,7 +30,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes,
 
 static volatile uint8_t sink;
 
-// Reads every byte that a tensor claims.
+// Reads every byte that a tensor refers to.
 static void touch(const frit_checkpoint *ckpt)
 {
     for (size_t i = 0; i < ckpt->n_tensors; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as a JSON schema, or after a first byte of 'r' as a regular expression, of 't' as structural tags, followed
-// by a zero and a text. What compiles never comes to a dead end.
+// by a zero and a text. A grammar that compiles has no dead ends.
 #include "grammar/match.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static void require(bool good)
     if (!good) abort();
 }
 
-// Sanitizers make the whole budget too slow for one input.
+// With sanitizers the whole budget would be too slow for one input.
 static bool is_enough(void *ctx)
 {
     int *n = ctx;

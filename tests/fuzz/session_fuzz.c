@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as the file of a session: what is accepted has its parts inside the file, and what they hold is in range.
+// Any bytes as the file of a session: in an accepted file, all parts are inside the file and their values are in range.
 #include "base/checksum.h"
 #include "engine/session/saved.h"
 
@@ -28,8 +28,8 @@ static frit_saved_header expected(void)
     return h;
 }
 
-// A file of 40 tokens with a source of two, a snapshot and a note; what is too short becomes one, so that an empty
-// corpus is enough.
+// Writes a file of 40 tokens with a source of two, a snapshot and a note. Input that is too short becomes this file, so
+// that an empty corpus is enough.
 static size_t write_good(uint8_t *bytes)
 {
     frit_saved_header h = expected();
@@ -46,7 +46,7 @@ static size_t write_good(uint8_t *bytes)
     return (size_t)h.n_bytes;
 }
 
-// Mostly with the right size and the right sum, for few changes would be looked at otherwise.
+// Mostly corrects size and checksum, because otherwise few changes would be read.
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed)
 {
     if (n_bytes < sizeof(frit_saved_header) && max_bytes >= 4096) n_bytes = write_good(bytes);

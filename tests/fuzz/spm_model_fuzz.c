@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a SentencePiece model; what opens must encode and decode.
+// Any bytes as a SentencePiece model; an accepted model must encode and decode.
 #include "text/tokenizer/tokenizer.h"
 #include "text/vocab/vocab_file.h"
 

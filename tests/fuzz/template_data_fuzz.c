@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any JSON as what a chat template is given: messages, tools and whatever else, through templates of our own that look
-// at all of it.
+// Any JSON as variables of a chat template: messages, tools and other values, in test templates that read all of them.
 #include "text/template/template.h"
 
 #include <stdio.h>
@@ -15,7 +14,7 @@ static const char *const names[] = {"tools", "loops", "namespaces", "slices", "r
 static frit_template *templates[FRIT_COUNT(names) + 1];
 static const struct tm now = {.tm_year = 126, .tm_mday = 2, .tm_hour = 3, .tm_wday = 5, .tm_yday = 1};
 
-// Every value by every filter that takes any.
+// Applies every filter that accepts any value to every value.
 static const char every_value[] = "{% for k, v in data.items() %}{{ k }}{{ v }}{{ v | tojson }}{{ v | tojson(indent=2, "
                                   "sort_keys=true) }}{{ v | string | "
                                   "wordwrap(7) | title }}{% if v is mapping %}{{ v | xmlattr }}{{ v | dictsort }}{% "
@@ -47,7 +46,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return frit_template_new(&templates[FRIT_COUNT(names)], frit_str_of(every_value)) == FRIT_OK ? 0 : 1;
 }
 
-// An empty corpus is enough to start from.
+// An empty corpus is enough.
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed)
 {
     static const char start[] =
@@ -68,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     json_t *variables = json_loadb((const char *)bytes, n_bytes, JSON_ALLOW_NUL, NULL);
     for (size_t i = 0; json_is_object(variables) && i < FRIT_COUNT(templates); i++) {
         frit_buf out = {0};
-        frit_template_render(templates[i], variables, &now, &out, NULL);   // raise_exception may say nothing
+        frit_template_render(templates[i], variables, &now, &out, NULL);   // raise_exception may have an empty message
         frit_buf_free(&out);
     }
     json_decref(variables);

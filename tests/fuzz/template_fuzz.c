@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a chat template, rendered with a conversation that has tools. Every syntax error must have a sentence.
+// Any bytes as a chat template, rendered with a conversation that has tools. Every syntax error must have an error
+// text.
 #include "text/template/template.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         return 0;
     }
     frit_buf out = {0};
-    frit_template_render(template, variables, &now, &out, NULL);   // raise_exception may say nothing
+    frit_template_render(template, variables, &now, &out, NULL);   // raise_exception may have an empty message
     frit_buf_free(&out);
     frit_template_free(template);
     return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as text, as a conversation and as options. The text must come back from its tokens, the stream must say
-// the same in valid UTF-8, and every refusal must have a sentence.
+// Any bytes as text, as a conversation and as options. Decoding the tokens must give the text, the stream must give it
+// in valid UTF-8, and every refusal must have an error text.
 #include "base/utf8.h"
 #include "frit_tools.h"
 
@@ -39,7 +39,7 @@ static void round_trip(const char *bytes, size_t n_bytes)
 {
     size_t n_tokens = tokenize(bytes, n_bytes, 0), n_back;
     require(frit_detokenize(model, tokens, n_tokens, 0, text, MAX_BYTES, &n_back) == FRIT_OK);
-    if (frit_utf8_valid_prefix(bytes, n_bytes) != n_bytes) return;   // broken text is replaced
+    if (frit_utf8_valid_prefix(bytes, n_bytes) != n_bytes) return;   // invalid text is replaced
     require(n_back == n_bytes && memcmp(text, bytes, n_bytes) == 0);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a tokenizer.json, tekken.json or list of ranks; what opens must encode and decode.
+// Any bytes as a tokenizer.json, tekken.json or list of ranks; an accepted file must encode and decode.
 #include "text/tokenizer/tokenizer.h"
 #include "text/vocab/vocab_file.h"
 
@@ -32,7 +32,7 @@ static const char *const starts[] = {
     "IQ== 0\nIg== 1\n",
 };
 
-// An empty corpus is enough to start from.
+// An empty corpus is enough.
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n_bytes, size_t max_bytes, unsigned seed)
 {
     const char *start = starts[seed % (sizeof starts / sizeof *starts)];

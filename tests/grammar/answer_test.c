@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Answers of chats from random logits: calls in the format of every published template are read back as calls whose
-// arguments obey their schemas. --rounds N: so many answers of each format instead of a few.
+// Answers of chats from random logits: calls in the format of every published template are parsed as calls whose
+// arguments match their schemas. --rounds N: N answers of each format instead of a few.
 #include "grammar/random_answer.h"
 #include "support/golden_chat.h"
 
@@ -44,7 +44,7 @@ enum { N_TOOLS = 4 };
 
 typedef struct checked {
     int n_calls, n_done;
-    char text[64];   // the beginning of the text besides
+    char text[64];   // beginning of the text outside calls
 } checked;
 
 static json_t *tools;
@@ -99,7 +99,7 @@ static void take(const char *about, frit_parts *split, const frit_buf *answer, c
     }
 }
 
-// Reads an answer as the server does.
+// Parses an answer as the server does.
 static checked read_answer(const char *about, const answer_format *f, frit_str prompt, const frit_buf *answer)
 {
     checked c = {0};
@@ -125,7 +125,7 @@ static frit_str prompt_of(const answer_format *f, frit_thinking thinking)
 typedef struct kind {
     const char *name;
     bool must_call, one_call;
-    const char *only, *format;   // a schema
+    const char *only, *format;   // format is a schema
 } kind;
 
 static frit_status add_schema(void *ctx, frit_draft *draft, const frit_schema_form *form, int32_t *rule)
@@ -216,7 +216,7 @@ static void every_format_of_calls_can_be_demanded(void **state)
     assert_true(n_answers > n_tried * 9 / 10);
 }
 
-// A template without tools has answers of one object.
+// The answers of a template without tools are one object.
 static void a_plain_template_has_calls_and_replies_in_objects(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Grammars that are made to take time or memory: each ends within the budget of steps and 100 MB, with an error or with
-// the right answer. Each runs in a process of its own, whose memory the system counts. The limit of processor time
-// leaves room for a busy machine, and finds work that is not counted in steps. With --compile KIND FILE it prints what
-// one costs, for bombs.py.
+// Grammars made to need much time or memory: each ends within the budget of steps and 100 MB, with an error or with the
+// right answer. Each runs in a process of its own, whose memory the system counts. The limit of processor time suits a
+// busy machine, and detects work that is not counted in steps. With --compile KIND FILE it prints the cost of a
+// grammar, for bombs.py.
 #include "grammar/random_answer.h"
 
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum { MOST_SECONDS = 10, MOST_BYTES = 100 << 20 };
-enum { REFUSED = 10, FITS, DOES_NOT_FIT, NO_ROOM, OVER_BUDGET };   // what a process ends with
+enum { REFUSED = 10, FITS, DOES_NOT_FIT, NO_ROOM, OVER_BUDGET };   // exit codes of a process
 
 enum kind { GBNF, REGEX, SCHEMA, TAGS };
 
@@ -18,10 +18,10 @@ typedef struct bomb {
     enum kind kind;
     const char *name;
     void (*write)(frit_buf *text);   // the grammar
-    const char *part;                // the text is so many of these
+    const char *part;                // the text consists of n of these
     int n;
-    int expected;   // where the grammar is accepted: FITS or DOES_NOT_FIT
-    bool must;      // it is accepted; others may be refused
+    int expected;   // if the grammar is accepted: FITS or DOES_NOT_FIT
+    bool must;      // the grammar must be accepted; others may be refused
 } bomb;
 
 static void append_many(frit_buf *text, const char *part, int n)
@@ -438,7 +438,7 @@ static void compiling_ends_when_it_is_cancelled(void **state)
     }
 }
 
-// Of this process alone: what its parent held before is not in it.
+// The peak of this process alone, without its parent's memory.
 static double peak_megabytes(void)
 {
     char line[256];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// grammar/check.h: what tests of grammars share: whether a text matches as a whole, byte by byte.
+// grammar/check.h: matches a whole text byte by byte, for tests of grammars.
 #pragma once
 #include "support/support.h"
 
 #include "grammar/match.h"
 
-// -1: the text does not fit; 0: it fits so far, but may not end; 1: it matches.
+// Returns -1 if the text does not fit, 0 if it fits but may not end, 1 if it matches.
 static inline int match_text(const frit_automaton *a, frit_str text)
 {
     frit_match match;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keywords of the drafts before 2020-12, by what $schema says, and without it where they have one meaning.
+// Keywords of drafts before 2020-12, selected by $schema, and without it if they have one meaning.
 #include "grammar/check.h"
 
 #include "grammar/grammar.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GBNF: what texts match, what is refused and with which sentence, and grammars made to be slow.
+// GBNF: texts that match, refusals with their errors, and grammars made to be slow.
 #include "grammar/check.h"
 
 #include "base/time.h"
@@ -111,7 +111,7 @@ static void pushes_can_be_taken_back(void **state)
         }
         assert_true(frit_match_is_over(&match));
         assert_ok(frit_match_push(&match, "]", 1, &n_read));
-        assert_int_equal(n_read, 0);   // and the match is as it was
+        assert_int_equal(n_read, 0);   // and the match is unchanged
         assert_ok(frit_match_pop(&match, 4));
         assert_false(frit_match_is_final(&match));
         for (size_t i = 3; i < FRIT_COUNT(parts); i++) {
@@ -144,7 +144,7 @@ static void text_that_must_follow_is_known(void **state)
     assert_string_equal(text.data, " \"x\"");
     frit_buf_clear(&text);
     assert_ok(frit_match_forced(&match, 100, &text));
-    assert_string_equal(text.data, " \"x\": 1}");   // where the text may end, nothing must follow
+    assert_string_equal(text.data, " \"x\": 1}");   // nothing must follow where the text may end
     frit_buf_free(&text);
     frit_match_deinit(&match);
     frit_automaton_free(a);
@@ -157,8 +157,8 @@ static void append_many(frit_buf *text, const char *part, int n)
     for (int i = 0; i < n; i++) frit_buf_text(text, part);
 }
 
-// Compiles the grammar in `text`, and pushes `part` n times if that works. Steps are counted. The limit of processor
-// time leaves room for a busy machine, and finds work that is not counted.
+// Compiles the grammar in `text` and, if it is accepted, pushes `part` n times. Steps are counted. The limit of
+// processor time suits a busy machine, and detects work that is not counted.
 static void explode(frit_buf *text, const char *part, int n)
 {
     const uint64_t start = frit_time_thread_ns();

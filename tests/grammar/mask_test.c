@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Masks against the definition: a token may be next if its bytes fit. With --bench MODEL: how long grammars and masks
-// take; peers.py compares.
+// Masks against the definition: a token may be next if its bytes fit. With --bench MODEL: times of grammars and masks,
+// which peers.py compares.
 #include "grammar/check.h"
 
 #include "base/arena.h"
@@ -24,7 +24,7 @@ static const char json_grammar[] =
     "number ::= (\"-\"? ([0-9] | [1-9] [0-9]{0,15})) (\".\" [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws\n"
     "ws ::= | \" \" | \"\\n\" [ \\t]{0,20}\n";
 
-// Texts of letters that grammars use, single bytes, and what occurs in every vocabulary.
+// Makes texts of letters that grammars use, single bytes, and texts that occur in every vocabulary.
 static void make_words(words *w, int32_t n, uint64_t seed)
 {
     static const char *const parts[] = {
@@ -80,7 +80,8 @@ static const char *find_id(const void *ctx, frit_str text, int32_t *id)
     return text.len == 0 && *id < w->n ? NULL : "the id of a word";
 }
 
-// Goes a random way by what masks allow and compares each mask. Grammars that begin with a bracket are schemas.
+// Follows a random path of tokens that masks allow and compares each mask. Grammars that begin with a bracket are
+// schemas.
 static void walk(const words *w, const char *grammar, int n_steps, uint64_t seed)
 {
     frit_automaton *a = NULL;
@@ -143,7 +144,7 @@ static void masks_allow_the_tokens_that_fit(void **state)
 
 enum { N_BENCH = 128000 };   // tokens
 
-// `lengths`: strings have a length at most.
+// `lengths`: strings have a maximum length.
 static void make_schema(frit_buf *out, bool lengths)
 {
     static const char *const types[] = {"{\"type\": \"string\"}", "{\"type\": \"integer\"}", "{\"type\": \"boolean\"}",
@@ -160,7 +161,7 @@ static void make_schema(frit_buf *out, bool lengths)
     frit_buf_text(out, "}}");
 }
 
-// The vocabulary of a model, with pairs of its pieces up to n tokens. Token 0 is the end.
+// Reads the vocabulary of a model, with pairs of its pieces up to n tokens. Token 0 is the end.
 static void read_words(words *w, const char *path, int32_t n)
 {
     frit_model *model = NULL;
@@ -194,7 +195,7 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// The time of half of the compilations, without and with what is made for masks before the first one.
+// Prints the median time of compilations, without and with the tables for masks.
 static void bench_compile(const words *w, frit_str schema)
 {
     enum { ROUNDS = 41 };
@@ -218,7 +219,7 @@ static void bench_compile(const words *w, frit_str schema)
            (double)begin[ROUNDS / 2] * 1e-6);
 }
 
-// Masks along random answers.
+// Times masks along random answers.
 static void bench_masks(const words *w, frit_str schema)
 {
     frit_automaton *a = NULL;
@@ -254,7 +255,7 @@ static void bench_masks(const words *w, frit_str schema)
     free(mask);
 }
 
-// For peers.py: the schemas, and the pieces in hexadecimal digits.
+// Writes files for peers.py: the schemas, and the pieces in hexadecimal digits.
 static void write_words(const char *path, int32_t n)
 {
     words w;

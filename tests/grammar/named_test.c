@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Tokens that a GBNF grammar names: which sequences of tokens match, that masks agree, and what is refused.
+// Tokens that a GBNF grammar names: which sequences of tokens match, agreement of masks, and refusals.
 #include "grammar/check.h"
 
 #include "grammar/mask.h"
 
 enum { END = 9, N_VOCAB = 70 };   // the last word of a mask is not full
 
-// 5 is special: a name, but no text; the trie does not have it. Tokens without an entry have no text.
+// Token 5 is special: it has a name, but no text, and is not in the trie. Tokens without an entry have no text.
 static const char *const pieces[N_VOCAB] = {"a", "b", "ab", "<t>", "</t>", "", "<", "t>", "aa", "", "c"};
 static const char *const special = "<s>";
 
@@ -53,7 +53,7 @@ static bool can_be_named(int32_t t)
     return t == 5 || (pieces[t] && pieces[t][0]);
 }
 
-// The mask has the tokens that fit. Those without a name fit a negation, but are in no mask.
+// Checks that the mask has the tokens that fit. Tokens without a name fit a negation, but are in no mask.
 static void check_mask(world *w, const char *grammar)
 {
     uint32_t mask[(N_VOCAB + 31) / 32];
@@ -72,15 +72,15 @@ enum { STOP = -1 };
 
 typedef struct sequence {
     int tokens[8];
-    int n_fit;       // so many of them fit
+    int n_fit;       // number of tokens that fit
     bool complete;   // the text may end after these
 } sequence;
 
 static const struct {
     const char *grammar;
-    sequence sequences[8];   // ended by one of zeros
+    sequence sequences[8];   // ends with a sequence of zeros
 } cases[] = {
-    // The named token, not its text; a text is any tokens, also the special one's characters.
+    // The named token, not its text; a text may consist of any tokens, also of the special one's characters.
     {"root ::= <t> \"a\"",
      {{{3, 0, STOP}, 2, true}, {{6, STOP}, 0, false}, {{3, 2, STOP}, 1, false}, {{3, 8, STOP}, 1, false}}},
     {"root ::= \"<t>\" \"a\"", {{{3, 0, STOP}, 2, true}, {{6, 7, 0, STOP}, 3, true}}},
@@ -88,7 +88,7 @@ static const struct {
      {{{5, 5, STOP}, 1, false}, {{5, 2, 3, 5, STOP}, 4, true}, {{5, 0, 0, 0, STOP}, 3, false}, {{0, STOP}, 0, false}}},
     {"root ::= <t> think </t> .*\nthink ::= !</t>*",
      {{{3, 4, STOP}, 2, true}, {{3, 0, 6, 5, 4, 0, 8, STOP}, 7, true}, {{3, 4, 4, STOP}, 3, true}, {{4, STOP}, 0, 0}}},
-    // One token may be read in both ways; each leads on.
+    // One token may be read in both ways; each continues differently.
     {"root ::= <[2]> \"c\" | \"a\" \"b\" \"a\" | [ab]+ <[8]>",
      {{{2, 10, STOP}, 2, true},
       {{2, 0, STOP}, 2, true},
@@ -125,7 +125,7 @@ static void sequences_match_as_the_rules_say(void **state)
     }
 }
 
-// What must follow stops before a token that is named, for its text is no text of the grammar.
+// Forced text stops before a named token, whose text is not text of the grammar.
 static void named_tokens_are_not_forced_as_text(void **state)
 {
     (void)state;

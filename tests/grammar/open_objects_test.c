@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which members objects may have that their schemas do not name: none, where the schemas say nothing of others; any
-// with open_objects, as the drafts say.
+// Members that schemas do not name: objects may have none if the schemas do not mention others; with open_objects they
+// may have any, as in the drafts.
 #include "grammar/check.h"
 
 #include "grammar/grammar.h"
@@ -13,7 +13,7 @@
 typedef struct row {
     const char *about, *schema;
     const char *good[5];
-    const char *invented[5];   // with open_objects alone
+    const char *invented[5];   // allowed only with open_objects
     const char *bad[4];
 } row;
 
@@ -179,7 +179,7 @@ static const row rows[] = {
      {"{\"b\":1}"}},
 };
 
-// any_order: members may come as the rows have them.
+// any_order: members may be in the rows' order.
 static void check(const row *r, bool open)
 {
     const frit_schema_options options = {.any_order = true, .open_objects = open};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// grammar/random_answer.h: answers by the largest of random logits among what masks allow, over a small vocabulary.
+// grammar/random_answer.h: answers made of the token with the largest random logit that a mask allows, over a small
+// vocabulary.
 #pragma once
 #include "grammar/check.h"
 
@@ -21,7 +22,7 @@ static inline void add_word(words *w, frit_str text)
     w->pieces[w->n++] = (frit_str){frit_arena_text(&w->arena, text.ptr, text.len), text.len};
 }
 
-// All bytes, what JSON and prose are made of, and the marks of a format, as whole tokens too.
+// Makes a vocabulary of all bytes, parts of JSON and prose, and the marks of a format as whole tokens.
 static inline void make_words(words *w, const frit_str *marks, size_t n_marks)
 {
     static const char *const parts[] = {
@@ -47,7 +48,8 @@ static inline void free_words(words *w)
     frit_arena_free(&w->arena);
 }
 
-// An answer by the largest of random logits. Those that close strings, lists and marks grow, so that answers end.
+// Writes an answer by the largest of random logits. Logits of tokens that close strings, lists and marks grow, so that
+// answers end.
 static inline bool write_answer(const frit_automaton *a, const words *w, frit_rng *rng, frit_buf *out)
 {
     enum { MOST = 4000 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Regular expressions: what matches, as a whole and in a search, and what is refused.
+// Regular expressions: matches of whole texts and in a search, and refusals.
 #include "grammar/check.h"
 
 #include "grammar/regex.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// JSON schemas: the official suite of tests, schemas with texts that match and do not, and refusals.
-// With --table: which cases of the suite are refused, and why. With --answers N: so many random answers
-// of each schema of schemas.jsonl, for answers.py.
+// JSON schemas: the official test suite, schemas with matching and other texts, and refusals. With --table: refused
+// cases of the suite, with reasons. With --answers N: N random answers for each schema of schemas.jsonl, for
+// answers.py.
 #include "grammar/random_answer.h"
 
 #include <jansson.h>
@@ -214,7 +214,7 @@ static frit_automaton *compile_schema(const char *schema)
     return a;
 }
 
-// A string of n characters, of one to four bytes and escapes by turns.
+// Writes a string of n characters, alternately of one to four bytes and escapes.
 static void write_string(frit_buf *out, int n)
 {
     static const char *const characters[] = {
@@ -231,7 +231,7 @@ static void characters_of_strings_are_counted(void **state)
     static const int limits[][2] = {{0, 0}, {0, 1}, {1, 1}, {2, 5}, {3, -1}, {0, 20}, {20, 20}, {7, 12}, {4, 9}};
     frit_buf schema = {0}, text = {0};
     frit_buf_text(&schema, "{\"type\": \"array\", \"items\": false, \"prefixItems\": [");
-    for (size_t i = 0; i < FRIT_COUNT(limits); i++) {   // all in one schema: they share states
+    for (size_t i = 0; i < FRIT_COUNT(limits); i++) {   // all in one schema, because they share states
         frit_buf_printf(&schema, "%s{\"type\": \"string\", \"minLength\": %d", i ? "," : "", limits[i][0]);
         if (limits[i][1] >= 0) frit_buf_printf(&schema, ", \"maxLength\": %d", limits[i][1]);
         frit_buf_char(&schema, '}');
@@ -278,7 +278,7 @@ static void strings_with_other_limits_share_states(void **state)
                  FRIT_E_LIMIT, "strings of limited lengths need");
 }
 
-// Two schemas of one grammar, as two tools have them, share the limit.
+// Two schemas of one grammar, like those of two tools, share the limit.
 static void schemas_of_one_grammar_share_the_limit_of_states(void **state)
 {
     (void)state;
@@ -383,7 +383,7 @@ static void what_cannot_be_said_is_refused_by_name(void **state)
 
 // ------------------------------------------------------------------------------------- random answers
 
-// What the grammar that models follow allows, the one of validators accepts too.
+// Texts that the grammar for models allows are also allowed by the one for validators.
 static int try_schema(const char *schema, const words *w, frit_rng *rng)
 {
     static const frit_schema_options complete = {.complete = true};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Structural tags: which texts match, that answers from random logits do, and that each mistake has a sentence.
+// Structural tags: matching texts, answers from random logits, and an error for each mistake.
 #include "grammar/random_answer.h"
 
 static frit_automaton *make(const char *text)
@@ -23,7 +23,7 @@ static frit_automaton *make(const char *text)
 
 typedef struct text_case {
     const char *text;
-    int expected;   // as of match_text
+    int expected;   // as in match_text
 } text_case;
 
 static const struct {
@@ -73,11 +73,11 @@ static const struct {
      "[\".\", "
      "\"!\"]}",
      {{"yes.", 1}, {"yes", 0}, {"yes!", 1}, {"no", -1}, {"yes.x", -1}, {"n.", 1}}},
-    // Triggers within a tag do not see its end.
+    // Triggers within a tag do not include its end.
     {"{\"format\": {\"type\": \"tag\", \"begin\": \"[\", \"content\": {\"type\": \"triggered_tags\", " CALLS
      "}, \"end\": \"]\"}}",
      {{"[a <call=bx> b]", 1}, {"[]", 1}, {"[a]b", -1}, {"[<call=bx>", 0}}},
-    // A tag within one that ends alike.
+    // A tag within another one with the same end.
     {"{\"type\": \"tag\", \"begin\": \"<a>\", \"content\": {\"type\": \"tag\", \"begin\": \"<b>\", \"content\": "
      "{\"type\": \"any_text\"}, \"end\": \"</>\"}, \"end\": \"</>\"}",
      {{"<a><b>x</></>", 1}, {"<a><b>x</>", 0}, {"<a><b></></>", 1}, {"<a><b></>x", -1}}},
@@ -94,7 +94,7 @@ static const struct {
      "\"json_schema\", "
      "\"json_schema\": {\"type\": \"integer\"}}]}}",
      {{"none", 1}, {"12", 1}, {"n", 0}, {"x", -1}}},
-    // Each grammar has rules of its own, whatever their names.
+    // Each grammar has rules of its own, even with equal names.
     {"{\"format\": {\"type\": \"sequence\", \"elements\": [{\"type\": \"grammar\", \"grammar\": \"root ::= a\\na ::= "
      "\\\"1\\\"\"}, "
      "{\"type\": \"grammar\", \"grammar\": \"root ::= a a\\na ::= \\\"2\\\"\"}]}}",
@@ -112,7 +112,7 @@ static void texts_match_as_the_tags_say(void **state)
     }
 }
 
-// Marks that must not occur, as those of a model's own calls, but where a trigger of the caller's is one.
+// Marks that must not occur, such as those of the model's own calls, unless the caller has an equal trigger.
 static void marks_of_others_do_not_occur(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void marks_of_others_do_not_occur(void **state)
     frit_automaton_free(a);
 }
 
-// What comes after a trigger is a tag, wherever the tokens are cut.
+// A tag follows after a trigger, wherever the tokens are cut.
 static void check_tagged(const char *answer)
 {
     for (const char *at = answer; (at = strstr(at, "<call=")); at++) {
@@ -142,7 +142,7 @@ static void random_logits_give_whole_tags(void **state)
     (void)state;
     enum { ANSWERS = 200 };
     static const char *const parts[] = {"<call=", "</call>", "<ca", "now>", "l=add"};
-    frit_str marks[150];   // each many times, so that random text has some
+    frit_str marks[150];   // each many times, so that random text contains some
     for (size_t i = 0; i < FRIT_COUNT(marks); i++) marks[i] = frit_str_of(parts[i % FRIT_COUNT(parts)]);
     words w;
     frit_rng rng;
@@ -255,7 +255,7 @@ static void what_is_too_large_is_refused(void **state)
     frit_buf_free(&text);
 }
 
-// As many tools as OpenAI's interface takes, each with a trigger of its own.
+// As many tools as OpenAI's interface allows, each with its own trigger.
 static void many_triggers_are_one_automaton(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // graph/evaluate.h: runs a graph by the formulas of the op table, in double precision, node by node.
 //
-// It uses neither plans nor backends, so tests can check both against it: fusion, and the graphs of architectures. One
-// sequence from position 0; row t is position t.
+// It uses neither plans nor backends, so tests can check both against it, and fusion and the graphs of architectures
+// too. It runs one sequence from position 0; row t is position t.
 #pragma once
 #include "graph/node.h"
 #include "support/support.h"
@@ -11,7 +11,7 @@
 
 enum { EVALUATE_LAYERS = 64 };
 
-typedef struct evaluate_cache {   // keys and values of every row
+typedef struct evaluate_cache {   // keys and values of all rows
     double *k[EVALUATE_LAYERS], *v[EVALUATE_LAYERS];
     int64_t n_kv[EVALUATE_LAYERS], k_dim[EVALUATE_LAYERS];
 } evaluate_cache;
@@ -231,7 +231,7 @@ static inline void evaluate_elementwise(const frit_node *node, const double *con
     }
 }
 
-// y = x w^T, of a product whose matrix is source i_w.
+// Computes y = x w^T for a product whose matrix is source i_w.
 static inline void evaluate_product(const frit_node *node, int i_w, const double *const src[], const double *bias,
                                     double *y)
 {
@@ -298,7 +298,7 @@ static inline const double *evaluate_node(evaluation *e, const frit_node *node)
     return e->values[node->id] = y;
 }
 
-// The output of the graph as floats, malloc'd. `tokens` [max_rows], `out_rows` [max_outs].
+// Computes the output of the graph as floats, malloc'd. `tokens` is [max_rows], `out_rows` [max_outs].
 static inline float *evaluate_graph(const frit_graph *g, const int32_t *tokens, const int32_t *out_rows)
 {
     size_t n = (size_t)g->n_nodes;

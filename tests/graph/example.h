@@ -37,7 +37,7 @@ static inline frit_node *example_tensor(example *e, const char *name, float *dat
     return frit_weight_node(&e->g, tensor);
 }
 
-// A random f32 weight: a vector if n_in is 0.
+// Makes a random f32 weight: a vector if n_in is 0.
 static inline frit_node *example_weight(example *e, const char *name, int64_t n_out, int64_t n_in)
 {
     size_t n = (size_t)(n_out * (n_in ? n_in : 1));
@@ -72,7 +72,7 @@ static inline frit_node *example_heads(example *e, frit_node *x, int64_t n_head)
     return frit_reshape(&e->g, x, 2, (int64_t[]){n_head, EXAMPLE_HEAD});
 }
 
-// A layer as llama has it: two query heads share one of keys and values.
+// Makes a layer of Llama: two query heads share a KV head.
 static inline frit_node *example_layer(example *e, int layer, frit_node *x, frit_node *positions)
 {
     frit_graph *g = &e->g;
@@ -98,7 +98,7 @@ static inline frit_node *example_layer(example *e, int layer, frit_node *x, frit
     return frit_add(g, x, h);
 }
 
-// A whole model of n_layer such layers; sets the output.
+// Makes a model of n_layer layers; sets the output.
 static inline void example_model(example *e, int n_layer)
 {
     frit_graph *g = &e->g;

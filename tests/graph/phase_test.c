@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Phases: the joins of nodes, and the nodes that stay separate.
+// Phases: which nodes are joined, and which stay separate.
 #include "graph/example.h"
 
 static void a_layer_has_the_expected_phases(void **state)
@@ -14,7 +14,7 @@ static void a_layer_has_the_expected_phases(void **state)
     frit_plan_print(plan, &text);
     size_t n;
     char *golden = read_file(project_path("tests/graph/layer_phases.txt"), &n);
-    if (strcmp(golden, text.data) != 0) fputs(text.data, stderr);   // fail_msg cuts long texts off
+    if (strcmp(golden, text.data) != 0) fputs(text.data, stderr);   // fail_msg truncates long texts
     assert_true(strcmp(golden, text.data) == 0);
     free(golden);
     frit_buf_free(&text);
@@ -134,7 +134,7 @@ static void sums_and_norms_of_rows_join(void **state)
     (void)state;
     example e;
     char text[128];
-    example_start(&e);   // a sum that others read besides its norm
+    example_start(&e);   // a sum with readers other than its norm
     frit_graph *g = &e.g;
     frit_node *sum = frit_add(g, example_rows(&e, 16), frit_activate(g, example_rows(&e, 16), FRIT_ACT_TANH));
     frit_node *normed = frit_rms_norm(g, sum, example_weight(&e, "w", 16, 0), 1e-5f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans checked by brute force: order, memory, barriers.
+// Checks plans by brute force: order, memory, barriers.
 #include "graph/example.h"
 
 typedef struct range {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What servers say of models: lists of files and manifests, good and bad ones; and which files are the model.
+// Answers of servers about models: valid and invalid lists of files and manifests, and the choice of the model's files.
 #include "hub/manifest.h"
 #include "hub/repo.h"
 #include "support/support.h"
@@ -120,7 +120,7 @@ static void quantizations_of_file_names(void **state)
     }
 }
 
-// Files and sizes in MiB; the choice, or its failure.
+// Checks the choice among files with sizes in MiB, or its failure.
 static void expect_choice(const char *files, const char *part, uint64_t room_mib, const char *main, size_t n_files)
 {
     char path[128];
@@ -152,7 +152,7 @@ static void the_file_that_a_name_means(void **state)
     expect_choice(usual, "mmproj-F16.gguf", 0, "mmproj-F16.gguf", 1);
     expect_choice(usual, "Q5_K_M", 0, NULL, 0);
     expect_choice("m-Q8_0.gguf=900 m-F16.gguf=1800", "", 9000, "m-Q8_0.gguf", 1);
-    expect_choice("a-Q4_0.gguf=1 b-Q4_0.gguf=1", "Q4_0", 0, NULL, 0);   // which one is not said
+    expect_choice("a-Q4_0.gguf=1 b-Q4_0.gguf=1", "Q4_0", 0, NULL, 0);   // ambiguous
     expect_choice("a-Q4_0.gguf=1 b-Q4_0.gguf=1", "b-Q4_0.gguf", 0, "b-Q4_0.gguf", 1);
     expect_choice("m-UD-Q4_K_XL.gguf=1 m-Q4_K_M.gguf=1", "UD-Q4_K_XL", 0, "m-UD-Q4_K_XL.gguf", 1);
     expect_choice("m-Q8_0-00002-of-00002.gguf=1 m-Q8_0-00001-of-00002.gguf=1", "Q8_0", 0, "m-Q8_0-00001-of-00002.gguf",

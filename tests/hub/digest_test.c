@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Digests of files: those of FIPS 180-4's examples, and names that git gives.
+// Digests of files: examples of FIPS 180-4, and git's names of blobs.
 #include "support/support.h"
 
 #include "hub/digest.h"
 
 #include <string.h>
 
-// In pieces of n bytes.
+// Checks the digest of a text that is added in pieces of n bytes.
 static void expect_sha1(const char *text, size_t n_times, size_t n_piece, const char *expected)
 {
     hub_sha1 sum;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What replies say of files, in headers of any form; and where a redirect may lead.
+// File properties in replies, in headers of any form, and permitted redirects.
 #include "hub/curl.h"
 #include "support/support.h"
 

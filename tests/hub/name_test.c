@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of models: what is one, what is refused, and that no name leads out of a cache.
+// Names of models: valid names, refused names, and that no name leads out of a cache.
 #include "hub/hf_cache.h"
 #include "hub/http.h"
 #include "hub/name.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files that are not whole yet: they are continued if their trailer is whole and of the same file, and begun anew if it
-// is damaged in any way.
+// Incomplete files: they are continued if their trailer is complete and of the same file, and begun anew if it is
+// damaged.
 #include "hub/part.h"
 #include "support/support.h"
 
@@ -23,7 +23,7 @@ static void make_part(void)
     hub_part_close(&part);
 }
 
-// The bytes that are there when it is opened again.
+// Opens the part again and returns the number of its bytes.
 static uint64_t open_again(const char *identity, uint64_t n_bytes, char validator[256])
 {
     hub_part part;
@@ -68,9 +68,9 @@ static void a_damaged_trailer_is_begun_anew(void **state)
     size_t n;
     char *whole = read_file(path, &n);
     const size_t n_fields = 8 + 3 * 8, n_table = 3 * 8;
-    for (size_t i = 0; i < n_fields + n_table; i++) {   // the fields in front, and the counts of bytes
+    for (size_t i = 0; i < n_fields + n_table; i++) {   // the fields before the counts, and the counts of bytes
         const size_t at = i < n_fields ? N_BYTES + i : n - n_table + i - n_fields;
-        if (i >= n_fields && i % 8 < 3) continue;   // a smaller count may be right
+        if (i >= n_fields && i % 8 < 3) continue;   // a smaller count may be valid
         char *copy = malloc(n);
         assert_non_null(copy);
         memcpy(copy, whole, n);

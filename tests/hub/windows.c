@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The disk of models by name on Windows: windows.sh builds this for Windows and runs it, where there is wine.
+// The disk of models by name on Windows: windows.sh builds this for Windows and runs it if wine is installed.
 #include "hub/disk.h"
 #include "hub/part.h"
 
@@ -46,7 +46,7 @@ static void names_are_long_and_any_letters(void)
     CHECK(hub_make_folder(path) == HUB_OK);
     strcat(path, "/\xe6\xa8\xa1\xe5\x9e\x8b.json");
     CHECK(hub_write_text(path, "one", 3) == HUB_OK && is_text(path, "one"));
-    CHECK(hub_write_text(path, "three", 5) == HUB_OK && is_text(path, "three"));   // in place of what is there
+    CHECK(hub_write_text(path, "three", 5) == HUB_OK && is_text(path, "three"));   // replaces the file
     uint64_t freed = 0;
     CHECK(hub_remove("tree", &freed) == HUB_OK && freed == 5 && !hub_is_folder("tree"));
 }
@@ -65,13 +65,13 @@ static void links_lead_to_their_file(void)
     CHECK(hub_make_folder("cache/blobs") == HUB_OK && hub_write_text("cache/blobs/abc", "weights", 7) == HUB_OK);
     CHECK(hub_write_text("cache/blobs/def", "others", 6) == HUB_OK);
     CHECK(hub_link("cache/blobs/def", "cache/snapshots/c/sub/m.gguf") == HUB_OK);
-    CHECK(hub_link("cache/blobs/abc", "cache/snapshots/c/sub/m.gguf") == HUB_OK);   // in place of it
+    CHECK(hub_link("cache/blobs/abc", "cache/snapshots/c/sub/m.gguf") == HUB_OK);   // replaces the link
     CHECK(hub_link("cache/blobs/abc", "cache/snapshots/c/sub/m.gguf") == HUB_OK);
     CHECK(is_text("cache/snapshots/c/sub/m.gguf", "weights"));
     CHECK(hub_is_same_file("cache/blobs/abc", "cache/snapshots/c/sub/m.gguf"));
     CHECK(!hub_is_same_file("cache/blobs/def", "cache/snapshots/c/sub/m.gguf"));
     uint64_t freed = 0;
-    CHECK(hub_remove("cache", &freed) == HUB_OK && freed == 13);   // no file twice
+    CHECK(hub_remove("cache", &freed) == HUB_OK && freed == 13);   // no file is counted twice
 }
 
 static hub_status count_names(void *ctx, const char *path, const char *name, bool is_folder)
@@ -128,7 +128,7 @@ static void fill(void)
     for (int i = 0; i < N_BYTES; i++) letters[i] = (char)('a' + i * 7 % 26);
 }
 
-// The other process: writes a part under a lock, says so, and ends without closing anything.
+// The other process: writes a part under a lock, reports it, and ends without closing anything.
 static int other(void)
 {
     hub_part part;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A stranger's program, compiled as C and as C++ against the installed library only.
+// A program compiled as C and as C++ against the installed library only.
 #include <frit.h>
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A library that is loaded before others (LD_PRELOAD) and makes calls fail, as support/faults.h says. Needs glibc.
+// A library that is loaded before others (LD_PRELOAD) and makes calls fail, as described in support/faults.h. Needs
+// glibc.
 #include "support/faults.h"
 
 #include <dlfcn.h>
@@ -30,7 +31,7 @@ __attribute__((constructor)) static void begin(void)
     if (mapped != MAP_FAILED) now = mapped;
 }
 
-// hwloc ends the process without memory: its calls are let through (server/system limits the memory of a process).
+// hwloc ends the process without memory, so its calls do not fail (server/system limits the memory of a process).
 static int is_spared(const void *caller)
 {
     Dl_info info;
@@ -95,8 +96,8 @@ static int reads_model(int fd)
     return is_model(path);
 }
 
-// As a file of the network waits whose server does not answer: in the kernel, where handlers of signals do not run and
-// only the end of the process helps. That is how the parent of vfork waits.
+// Waits like a file on a network server that does not answer: in the kernel, where no signal handler runs and only the
+// end of the process helps. The parent of vfork waits in this way.
 static void stall(void)
 {
     const pid_t parent = getpid();
@@ -131,8 +132,8 @@ ssize_t read(int fd, void *bytes, size_t n)
     return -1;
 }
 
-// The model's bytes from a file that the test can cut, so that its pages cannot be read, as those of a disk that fails.
-// The model's own file stays.
+// Copies the model's bytes to a file that the test can truncate, so that its pages cannot be read, as on a failing
+// disk. The model's own file stays unchanged.
 static int copy_of(const void *bytes, size_t n)
 {
     char path[4096];

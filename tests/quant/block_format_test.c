@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blocks as codes and scales: against the blocks of the reference encoder, and the decoders.
+// Blocks as codes and scales: compared with the blocks of the reference encoder, and with the decoders.
 #include "support/support.h"
 
 #include "quant/block_format.h"
@@ -12,7 +12,7 @@ static void blocks_come_back_as_they_were(void **state)
 {
     (void)state;
     int n_types = 0;
-    shared_path("goldens/quant");   // skips the test while nothing is allocated
+    shared_path("goldens/quant");   // skips the test before anything is allocated
     for (int type = 0; type < FRIT_DTYPE_COUNT; type++) {
         const frit_block_format *format = frit_block_format_get((frit_dtype)type);
         if (!format) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Decoders and encoders of every format against reference blocks.
+// Compares decoders and encoders of every format with reference blocks.
 //
 // The reference has an input of 4 rows of 1024 numbers, importance weights for a row, and for each format the blocks
-// ("NAME.bin"), what they decode to ("NAME.f32"), and both again with the weights used ("NAME.importance.*").
+// ("NAME.bin"), their decoded numbers ("NAME.f32"), and both again with the weights used ("NAME.importance.*").
 #include "support/support.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ enum { N_ROWS = 4, N_COLUMNS = 1024, N = N_ROWS * N_COLUMNS };
 
 typedef struct reference {
     char name[32];
-    double rmse, rmse_importance;   // of decoded against input; -1: there is no such file
+    double rmse, rmse_importance;   // of decoded numbers against the input; -1: there is no such file
 } reference;
 
 static int read_references(reference rows[64])
@@ -44,7 +44,7 @@ static void *read_exactly(const char *name, const char *suffix, size_t n_bytes)
     return bytes;
 }
 
-// The blocks are read at an address that is `offset` past an aligned one, and end where the memory ends.
+// Decodes blocks at an address `offset` bytes after an aligned one; they end at the end of the memory.
 static void decode_at(const frit_dtype_info *type, const char *blocks, size_t n_bytes, int64_t n, int offset,
                       float *values)
 {
@@ -109,8 +109,7 @@ static void every_reference_block_decodes_exactly_at_any_address(void **state)
     }
 }
 
-// The encoder that made the reference loses its place in IQ3_S blocks after a group of 32 zeros: what follows stands
-// in the wrong groups.
+// The reference's encoder has a fault: in an IQ3_S block, the groups after a group of 32 zeros are shifted.
 static bool reference_is_wrong(const char *name, const float block[256])
 {
     if (strcmp(name, "iq3_s") != 0) return false;
@@ -122,7 +121,7 @@ static bool reference_is_wrong(const char *name, const float block[256])
     return false;
 }
 
-// Replaces wrong reference blocks by ours, which must be closer to the input.
+// Replaces wrong reference blocks by frit's, which must be closer to the input.
 static void correct_reference(const char *name, const frit_dtype_info *type, const float *input, const char *ours,
                               char *reference_blocks)
 {
@@ -149,7 +148,7 @@ static void assert_encodes(const char *name, const char *bin, const float *impor
     size_t row_bytes = (size_t)frit_dtype_row_bytes(dtype, N_COLUMNS), n_bytes = N_ROWS * row_bytes;
     char *expected = read_exactly(name, bin, n_bytes), what[80];
     float *input = read_exactly("input", ".f32", N * sizeof(float)), *decoded = malloc(N * sizeof(float));
-    // Encoding row by row to an odd address; importance weights repeat for each row.
+    // Encodes row by row to an odd address; importance weights repeat for each row.
     char *memory = malloc(n_bytes + 1), *blocks = memory + 1;
     memset(memory, 0x55, n_bytes + 1);
     for (int row = 0; row < N_ROWS; row++) {
@@ -220,7 +219,7 @@ static void plain_integers_and_doubles_decode_to_their_values(void **state)
     }
 }
 
-// Whatever the bits of a block are, decoding stays inside the tables and the block (the sanitizers watch).
+// For any bits of a block, decoding stays inside the tables and the block, which sanitizers check.
 static void any_bits_decode_without_harm(void **state)
 {
     (void)state;
@@ -294,7 +293,8 @@ static void plain_floats_keep_infinities_and_nans(void **state)
     }
 }
 
-// Every code stands for itself, ties go to the even code, and what is too large becomes the largest number.
+// Decoding and encoding a code gives the code, ties go to the even code, and numbers that are too large become the
+// largest one.
 static void fp8_is_rounded_to_the_nearest_code(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Searching the grids of the IQ formats, against the plain definition.
+// Compares the search in the grids of the IQ formats with the plain definition.
 #include "support/support.h"
 
 #include <math.h>
@@ -95,7 +95,7 @@ static void points_beside_a_grid_find_whole_shells_in_order(void **state)
     }
 }
 
-// The first of the rows whose weighted squared distance is least, in plain code.
+// The first of the rows with the least weighted squared distance, in plain code.
 static int plain_best(const frit_grid_near *near, int size, const frit_grid_target *t)
 {
     float best = INFINITY;
@@ -127,7 +127,8 @@ static void the_best_neighbour_is_that_of_plain_code(void **state)
             for (int i = 0; i < 8; i++) {
                 seed = seed * 1664525u + 1013904223u;
                 x[i] = (float)(seed >> 8) * 0x1p-22f;
-                weights[i] = number % 2 == 0 ? 0 : (float)(seed & 255);   // 0: all are equal, the first one counts
+                weights[i] = number % 2 == 0 ? 0 : (float)(seed & 255);   // 0: all distances are equal, so the first
+                                                                          // row is taken
             }
             const frit_grid_target target = {x, weights, 0.3f, 2, 1};
             const int plain = plain_best(&near, search->size, &target);

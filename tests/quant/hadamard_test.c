@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The Hadamard transform: its matrix, its inverse, and the lengths that it keeps.
+// The Hadamard transform: its matrix, its inverse, and preserved lengths.
 #include "support/support.h"
 
 #include "quant/hadamard.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Half precision and bfloat16 against their definitions, and against the processor's conversions where it has them.
+// Half precision and bfloat16 against their definitions, and against the processor's conversions if it has them.
 #include "support/support.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static void every_half_and_bf16_survives_the_way_through_float(void **state)
     }
 }
 
-// The number in the middle of two neighbours goes to the even one; numbers beside it go to the nearer one.
+// The number halfway between two neighbours goes to the even one; numbers beside it go to the nearer one.
 static void encoding_rounds_to_the_nearest_and_ties_to_even(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void infinities_and_nans_keep_their_kind(void **state)
     assert_int_equal(frit_float_to_half(3e38f), 0x7c00);
     assert_int_equal(frit_float_to_bf16(INFINITY), 0x7f80);
     assert_int_equal(frit_float_to_bf16(-INFINITY), 0xff80);
-    // A NaN whose bits are all below the ones that are kept must not become an infinity.
+    // A NaN whose bits are all below the stored ones must not become an infinity.
     const uint32_t nans[] = {0x7f800001, 0xff800001, 0x7fc00000, 0xffffffff};
     for (size_t i = 0; i < FRIT_COUNT(nans); i++) {
         float x = frit_float_of_bits(nans[i]);
@@ -113,7 +113,7 @@ static void halves_agree_with_the_processor(void **state)
 {
     (void)state;
 #if HAVE_F16C
-    // AVX2 comes with F16C; not every compiler can ask for that.
+    // Processors with AVX2 have F16C; not every compiler can test for F16C.
     if (!__builtin_cpu_supports("avx2")) skip_because("this processor does not convert halves");
     for (uint32_t h = 0; h < 65536; h++) {
         float expected = processor_float((uint16_t)h), got = frit_half_to_float((uint16_t)h);
@@ -125,7 +125,7 @@ static void halves_agree_with_the_processor(void **state)
     frit_rng rng;
     frit_rng_init(&rng, 1);
     for (int i = 0; i < 2000000; i++) {
-        // Exponents around the halves' own, and everything else now and then.
+        // Exponents near the range of f16, and others from time to time.
         uint32_t u = (uint32_t)frit_rng_next(&rng);
         if (i % 8 != 0) u = (u & 0x807fffff) | (90 + (uint32_t)frit_rng_next(&rng) % 56) << 23;
         float x = frit_float_of_bits(u);

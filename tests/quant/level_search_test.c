@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-// The upper of two equally near.
+// Returns the upper one of two equally near levels.
 static int nearest(float x)
 {
     int best = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The search for scales and mins of groups side by side, against the plain definition: one try after the other.
+// Compares the search for scales and mins of many groups with the plain definition, one trial after the other.
 #include "quant/search/offset_search.h"
 #include "base/rng.h"
 #include "support/support.h"
@@ -84,7 +84,7 @@ static void fill(frit_rng *rng, float *x, float *w, int n_groups, int n)
 {
     for (int g = 0; g < n_groups; g++, x += n, w += n) {
         const int kind =
-            (int)(frit_rng_next(rng) % 8);   // 0: the same, 1: zeros, 2: positive, 3: negative, 4: weights 0
+            (int)(frit_rng_next(rng) % 8);   // 0: all equal, 1: zeros, 2: positive, 3: negative, 4: weights 0
         const float same = (float)frit_rng_double(rng) - 0.5f;
         for (int i = 0; i < n; i++) {
             x[i] = kind == 0 ? same : kind == 1 ? 0 : (float)frit_rng_double(rng) + (float)frit_rng_double(rng) - 1;
@@ -125,7 +125,7 @@ static void any_lanes_fit_as_one_after_the_other(void **state)
     expect_plain(frit_fit_offsets);
 }
 
-// Codes stay valid whatever the numbers are.
+// Codes stay valid for any numbers.
 static void numbers_that_are_not_finite_give_codes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Refining that is stopped: the next run continues, to the same bytes.
+// Refining that is stopped: the next run continues and writes the same bytes.
 #include "quantize/refine_state.h"
 #include "base/rng.h"
 #include "quantize/refine.h"

@@ -131,7 +131,7 @@ static uint64_t run_window(frit_engine *engine, const frit_refine_text *text, in
     return engine->flights.n_submitted - before;
 }
 
-// Works for any vocabulary, if so many rows of logits are allowed.
+// Works for any vocabulary, if steps may have enough rows of logits.
 static void a_window_is_one_step(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Refining a quantized file: results come nearer to the model's, and nothing else of the file changes.
+// Refining a quantized file: its results come closer to the model's, and nothing else in the file changes.
 #include "quantize/refine.h"
 #include "quantize/refine_file.h"
 #include "format/checkpoint.h"
@@ -32,7 +32,7 @@ static void read_tokens(void)
     free(text);
 }
 
-// `path` has room of its own: the buffers of temp_path and shared_path are used again, and what tests remove must never
+// `path` has its own room: the buffers of temp_path and shared_path are reused, and a path that tests remove must never
 // be a path of reference data.
 static void quantize(const char *name, char path[1024])
 {
@@ -126,7 +126,7 @@ static void results_come_nearer_on_other_text(void **state)
     (void)state;
     char said[400] = "", first[1024], second[1024], third[1024];
     size_t n_start, n_refined, n_again;
-    shared_path("models/stories260k-f32.gguf");   // skips the test while nothing is allocated
+    shared_path("models/stories260k-f32.gguf");   // skips the test before anything is allocated
     read_tokens();
     quantize("refine_a.gguf", first);
     char *start = read_file(first, &n_start);
@@ -178,7 +178,7 @@ static void a_file_stays_where_refining_fails(void **state)
     (void)state;
     char path[1024];
     size_t n_before, n_after;
-    shared_path("models/stories260k-f32.gguf");   // skips the test while nothing is allocated
+    shared_path("models/stories260k-f32.gguf");   // skips the test before anything is allocated
     read_tokens();
     quantize("refine_c.gguf", path);
     char *before = read_file(path, &n_before);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files of a size: they have it, do not depend on the number of threads, and bad options are refused.
+// Files of a size: the size is met, the bytes do not depend on the number of threads, and bad options are refused.
 #include "quantize/type_choice.h"
 #include "format/checkpoint.h"
 #include "frit_tools.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Picks against the chain of stages, which defines them: the same tokens for random logits and options, with any number
-// of threads; log-probabilities; drafts. With --bench: how long picks take.
+// Picks against the sampler chain, which defines them: the same tokens for random logits and options, with any number
+// of threads; log-probabilities; drafts. With --bench: times of picks.
 #include "sample/random_picks.h"
 
 #include "base/philox.h"
@@ -156,7 +156,7 @@ static void log_probabilities_are_those_of_the_logits_as_they_came(void **state)
 
 enum { DRAFT_VOCAB = 50, N_DRAFTS = 6 };
 
-// Runs the chain row by row, as without drafts, until a token differs.
+// Runs the chain row by row, without drafts, until a token differs.
 static int32_t run_plainly(frit_sampler *sampler, const float *rows, const frit_token *drafts, frit_token *next)
 {
     for (int32_t i = 0;; i++) {

@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-// Logits of many shapes: peaked, flat, with equal values, with banned tokens, zeros of both signs, and extreme values.
+// Makes logits of many shapes: peaked, flat, with equal values, with banned tokens, zeros of both signs, and extreme
+// values.
 static inline void random_logits(frit_rng *rng, float *logits, int32_t n, int shape)
 {
     random_normal(rng, logits, (size_t)n, shape % 3 == 0 ? 0.3f : shape % 3 == 1 ? 3 : 12);

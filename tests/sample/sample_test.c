@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sampler: stages against plain recomputation, statistics of the draw, and refusals.
+// The sampler: stages against plain recomputation, statistics of draws, and refusals.
 #include "support/support.h"
 
 #include "base/time.h"
@@ -212,7 +212,7 @@ static void the_penalty_window_forgets_older_tokens(void **state)
 
     sampler = make_sampler(8, (frit_sampler_options){.presence_penalty = 1, .repeat_last_n = -1});
     for (int i = 0; i < 1000; i++) frit_sampler_accept(sampler, 5);
-    frit_sampler_accept(sampler, 99);   // not in the vocabulary: ignored
+    frit_sampler_accept(sampler, 99);   // not in the vocabulary, so it is ignored
     assert_int_equal(sampler->counts[5], 1000);
     frit_sampler_free(sampler);
 }
@@ -319,7 +319,7 @@ static void partial_sorting_agrees_with_a_full_sort(void **state)
         int n_values = round % 5 == 0 ? 4 : 1 << 20;   // many equal logits, or few
         for (int32_t i = 0; i < n; i++) {
             float logit = (float)random_between(&rng, 0, n_values);
-            if (round % 7 == 0) logit = (float)(round % 14 ? i : -i);   // sorted before
+            if (round % 7 == 0) logit = (float)(round % 14 ? i : -i);   // sorted input
             if (logit == 3) logit = -INFINITY;
             items[i] = sorted[i] = (frit_candidate){i, logit};
         }

@@ -234,12 +234,12 @@ static void xtc_sometimes_leaves_out_the_top_choices(void **state)
 
 enum { LETTERS = 6 };
 
-// Token t is the text of letter t; the last is "a\n", the one before ": ".
+// Token t is the text of letter t; the last token is "a\n", the one before it ": ".
 static const frit_str pieces[LETTERS] = {{"x", 1}, {"y", 1}, {"zz", 2}, {"-", 1}, {": ", 2}, {"a\n", 2}};
 static const frit_vocab six = {.n = LETTERS};
 static const frit_sampler_texts texts6 = {&six, pieces};
 
-// Tokens after the last one in which a breaker ends, by looking for the breakers in the whole text.
+// Counts tokens after the last one in which a breaker ends, by searching for breakers in the whole text.
 static int count_unbroken(const frit_token *tokens, int n, const char *const *breakers, int n_breakers)
 {
     char text[4 * MAX] = "";
@@ -257,7 +257,7 @@ static int count_unbroken(const frit_token *tokens, int n, const char *const *br
     return n_unbroken;
 }
 
-// The longest n so that the last n tokens are also before an earlier `next`.
+// Finds the longest n for which the last n tokens also precede an earlier `next`.
 static int count_repeated(const frit_token *tokens, int n, frit_token next)
 {
     int longest = 0;
@@ -314,7 +314,7 @@ static void dry_lowers_what_goes_on_with_a_repetition(void **state)
     for (int round = 0; round < 600; round++) {
         if (round % 3 == 0) check_dry(&rng, usual, 2);
         if (round % 3 == 1) check_dry(&rng, across, 3);
-        if (round % 3 == 2) check_dry(&rng, none, 1);   // "none" is in no text: as if it were a breaker
+        if (round % 3 == 2) check_dry(&rng, none, 1);   // "none" occurs in no text, so it works like a breaker
     }
 }
 
@@ -394,7 +394,7 @@ static void check_mirostat(const char *text, void (*set)(const double *p, int n,
         set(p, VOCAB, mu, kept);
         keep(p, kept, VOCAB);
         const frit_token token = sample(sampler, logits);
-        assert_int_equal(sample(sampler, logits), token);   // a token that was not accepted teaches nothing
+        assert_int_equal(sample(sampler, logits), token);   // a token that was not accepted does not count
         assert_true(kept[token]);
         int n_kept = 0;
         for (int t = 0; t < VOCAB; t++) n_kept += kept[t];
@@ -406,7 +406,7 @@ static void check_mirostat(const char *text, void (*set)(const double *p, int n,
         mu -= 0.2 * (-log2(p[token]) - 3);
         assert_true(fabs(6 + sampler->learned - mu) < 1e-3);
         sum += -log2(p[token]);
-        if (i % 10 == 0) assert_ok(frit_sampler_accept(sampler, 5));   // a token that was not sampled teaches nothing
+        if (i % 10 == 0) assert_ok(frit_sampler_accept(sampler, 5));   // a token that was not sampled does not count
     }
     assert_true(fabs(sum / STEPS - 3) < 0.15);   // the mean surprise is near the target
     assert_ok(frit_sampler_reset(sampler));

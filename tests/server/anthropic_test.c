@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Anthropic's Messages over HTTP, with a model that says what its script says.
+// Anthropic's Messages over HTTP, with a scripted model.
 #include "support/events_posix.h"
 #include "support/tool_model.h"
 
@@ -52,7 +52,7 @@ static void an_answer_has_blocks(void **state)
     json_decref(json);
 }
 
-// What a client does with the events gives what a whole answer has.
+// Combining the events as a client does gives the whole answer.
 static void a_stream_has_events_in_order(void **state)
 {
     (void)state;
@@ -106,7 +106,8 @@ static void results_lead_to_an_answer_in_words(void **state)
     json_decref(json);
 }
 
-// The prompt that a request becomes is that of the same conversation in OpenAI's form: as many tokens, all cached.
+// A request becomes the prompt of the same conversation in OpenAI's form: the number of tokens is equal, and all are
+// cached.
 static void messages_become_the_prompt_of_openais_form(void **state)
 {
     (void)state;

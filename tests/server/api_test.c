@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the server answers: OpenAI's shapes, errors by the dozen. The model is tiny and random; its greedy text is all
-// that tests compare.
+// The server's answers: OpenAI's formats, and many errors. The model is tiny and random; tests compare only its greedy
+// text.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -12,7 +12,7 @@
 #define HELLO  "\"messages\": [{\"role\": \"user\", \"content\": \"hello\"}], \"temperature\": 0"
 #define NO_END "\"logit_bias\": {\"2\": -100}"
 
-// ChatML, and a sentence of its own about one kind of message.
+// ChatML, with a special sentence for one kind of message.
 static const char chat_template[] = "{% for m in messages %}{% if m.content == 'forbidden' %}{{ raise_exception('That "
                                     "is not talked about.') }}{% endif %}"
                                     "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -59,7 +59,7 @@ static void check_usage(const json_t *json, int n_answer)
     assert_int_equal(json_integer_value(json_object_get(usage, "total_tokens")), prompt + n_answer);
 }
 
-// The text of an answer: malloc'd.
+// Returns the text of an answer, malloc'd.
 static char *answer_text(const char *path, const char *body)
 {
     reply r = post(&s, path, body);
@@ -91,7 +91,7 @@ static void a_chat_answer_has_openais_shape(void **state)
     assert_true(strlen(text_at(message, "content")) > 0);
     assert_true(json_is_null(json_object_get(message, "refusal")));
     check_usage(json, 7);
-    const json_t *timings = json_object_get(json, "timings");   // as llama.cpp's server has them
+    const json_t *timings = json_object_get(json, "timings");   // as in llama.cpp's server
     assert_int_equal(json_integer_value(json_object_get(timings, "predicted_n")), 7);
     assert_true(json_is_real(json_object_get(timings, "predicted_per_second")));
     json_decref(json);
@@ -113,7 +113,7 @@ static void a_completion_has_openais_shape_and_sixteen_tokens(void **state)
     reply_free(&r);
 }
 
-typedef struct stream {   // what the events of a stream amount to
+typedef struct stream {   // the combined events of a stream
     char text[16384], id[64], finish[16];
     int n_events, n_roles, n_usage;
     bool done;
@@ -194,7 +194,7 @@ static void stop_strings_end_the_answer_before_them(void **state)
     char *whole = answer_text(TEXT, "{\"prompt\": \"stop\", \"temperature\": 0, \"max_tokens\": 60, " NO_END "}");
     size_t n = strlen(whole);
     assert_true(n > 20);
-    // Of every length, from the middle, so that some straddle tokens.
+    // Stop strings of every length, from the middle, so that some span tokens.
     for (size_t length = 1; length <= 8; length++) {
         char stop[16] = {0}, body[512];
         memcpy(stop, whole + n / 2, length);
@@ -253,7 +253,7 @@ static void log_probabilities_go_with_their_tokens(void **state)
     assert_string_equal(text_at(json_object_get(choice_of(json), "message"), "content"), text[0]);
     json_decref(json);
     reply_free(&r);
-    // A stop string keeps its own tokens back; the stream hands out the rest with their text.
+    // A stop string holds back its own tokens; the stream sends the others with their text.
     snprintf(asked, sizeof asked, body, ", \"stream\": true, \"stop\": \"@\"");
     memcpy(strchr(asked, '@'), text[0] + 20, 1);
     r = post(&s, CHAT, asked);
@@ -290,7 +290,7 @@ static void completions_have_four_lists_of_log_probabilities(void **state)
     reply_free(&r);
 }
 
-// What a completion of these ids gives with a bias that forces the token after them: its raw log-probability.
+// Completes these ids with a bias that forces the next token: returns its raw log-probability.
 static json_t *ask_forced(const int *ids, size_t n, int forced)
 {
     char body[1024], list[512] = "";
@@ -307,7 +307,7 @@ static json_t *ask_forced(const int *ids, size_t n, int forced)
     return lists;
 }
 
-// Each token of the prompt has the log-probability that it has as an answer to those before it.
+// Each token of the prompt has the log-probability that it has as an answer to the tokens before it.
 static void an_echoed_prompt_has_its_log_probabilities(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Several answers to one prompt (n): each is that of a request of its own with its seed, in the order of the seeds.
+// Several answers to one prompt (n): each equals the answer to a separate request with its seed, in the order of seeds.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -61,7 +61,7 @@ static void expect_single(int kind, int seed, const char *text)
     json_decref(single);
 }
 
-// Fewer than there are sessions, and more: these wait for sessions.
+// Fewer answers than sessions, and more, which wait for sessions.
 static void each_answer_is_that_of_a_request_of_its_own(void **state)
 {
     (void)state;

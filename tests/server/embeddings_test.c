@@ -158,7 +158,7 @@ static void bad_requests_are_refused_by_name(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         reply r = post(&s, EMBED, rows[i].body);
         if (r.status != 400 || !strstr(r.body, rows[i].sentence)) fail_msg("%s: %d %s", rows[i].body, r.status, r.body);
-        if (strchr(r.body, '/')) fail_msg("%s", r.body);   // no path of the server
+        if (strchr(r.body, '/')) fail_msg("%s", r.body);   // no path of the server's files
         reply_free(&r);
     }
     reply r = post(&s, EMBED, "{\"input\": \"a\", \"dimensions\": 100000}");
@@ -202,7 +202,7 @@ static void an_encoder_decoder_answers_completions(void **state)
     (void)state;
     served other = serve(shared_path("goldens/hf/t5"), "--threads 1 --parallel 2");
     char *first = NULL;
-    for (int i = 0; i < 3; i++) {   // by either session, once it has served another text
+    for (int i = 0; i < 3; i++) {   // by either session, after it has served another text
         reply r =
             post(&other, "/v1/completions",
                  i == 1 ? "{\"prompt\": \"Bye.\", \"max_tokens\": 6}"

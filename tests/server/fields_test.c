@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bodies of requests, cut anywhere: nothing past their end is read, and what is refused has a problem.
+// Bodies of requests, truncated anywhere: nothing past their end is read, and a refused body has an error.
 #include "base/status.h"
 #include "server/request/request.h"
 #include "support/support.h"
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static char *guarded;   // a page, and one after it that may not be touched
+static char *guarded;   // a page, followed by a page without access
 static size_t page_bytes;
 
 static int map_pages(void **state)
@@ -18,7 +18,7 @@ static int map_pages(void **state)
     return guarded == MAP_FAILED || mprotect(guarded + page_bytes, page_bytes, PROT_NONE) != 0;
 }
 
-// The first n bytes, with the forbidden page after them.
+// Copies the first n bytes to the end of the page, before the page without access.
 static const char *at_end(const char *body, size_t n)
 {
     assert_true(n <= page_bytes);
@@ -44,7 +44,7 @@ static void a_body_may_end_anywhere(void **state)
     parse_every_cut(
         "{\"prompt\": \"a\\\"\", \"stop\": [\"b\", \"\\u00e9\"], \"seed\": 18446744073709551615, \"top_k\": 3}", true);
     parse_every_cut("{\"seed\": 18446744073709551616, \"prompt\": \"a\"}", false);
-    // The number is too large for the JSON library, so the seed is looked for in what follows.
+    // The number is too large for the JSON library, so the seed is searched for in the text after it.
     parse_every_cut("{\"x\": 99999999999999999999, \"seed\\", false);
     parse_every_cut("{\"x\": 99999999999999999999, \"a\": {\"seed\": 1}, \"seed\" : \"5\"}", false);
 }

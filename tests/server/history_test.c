@@ -27,7 +27,7 @@ static int stop_server(void **state)
     return stop_serving(&s, SIGTERM);
 }
 
-// Conversations with a call whose arguments are this text; %s: a JSON text.
+// Conversations with a call whose arguments are this text; %s is a JSON text.
 static const struct {
     const char *path, *body;
 } protocols[] = {
@@ -61,7 +61,7 @@ static void broken_arguments_do_not_end_a_conversation(void **state)
     }
 }
 
-// The model sees what it wrote.
+// The model sees the text that it wrote.
 static void broken_arguments_are_in_the_prompt(void **state)
 {
     (void)state;
@@ -73,7 +73,7 @@ static void broken_arguments_are_in_the_prompt(void **state)
 }
 
 typedef struct mistake {
-    const char *path, *body, *param, *said;   // said: how the sentence begins; NULL: with the field
+    const char *path, *body, *param, *said;   // said: beginning of the sentence; NULL: the field
 } mistake;
 
 #define TOOL_USE(name) "{\"type\": \"tool_use\", \"id\": \"1\", \"name\": \"" name "\", \"input\": {}}"
@@ -146,7 +146,7 @@ static void what_is_too_long_is_named(void **state)
     free(body);
 }
 
-// Where turns were left out, and where a conversation goes on, later places are still those of the request.
+// If turns are left out, or a conversation is continued, positions in errors are still those of the request.
 static void places_are_right_after_other_turns(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void places_are_right_after_other_turns(void **state)
     json_decref(first);
 }
 
-// As clients in languages write them whose numbers are all floats.
+// Clients in languages whose numbers are all floats write integers as floats.
 static void whole_numbers_may_be_written_as_floats(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Clients that leave, read slowly or come in crowds; signals, damaged models, addresses.
+// Clients that leave, read slowly or are many; signals, damaged models, addresses.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -10,7 +10,7 @@
 
 enum { LONG_CTX = 12000 };
 
-// An answer that never ends, of servers with context shifts.
+// An answer that never ends, for servers with context shifts.
 static const char endless[] = "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 100000000, \"logit_bias\": "
                               "{\"2\": -100}, \"stream\": true}";
 static const char endless_whole[] =
@@ -43,12 +43,12 @@ static void a_client_that_leaves_frees_its_session(void **state)
     close(fd);
     expect_health(&s, "running", 0);
 
-    fd = send_post(&s, TEXT, endless_whole);   // while nothing has been sent to it
+    fd = send_post(&s, TEXT, endless_whole);   // before anything has been sent to it
     expect_health(&s, "running", 1);
     close(fd);
     expect_health(&s, "running", 0);
 
-    fd = send_post(&s, TEXT, endless);   // after it said that nothing more comes from it, which alone ends nothing
+    fd = send_post(&s, TEXT, endless);   // after it closed its sending side, which alone does not end the answer
     await_bytes(fd);
     shutdown(fd, SHUT_WR);
     await_bytes(fd);
@@ -79,7 +79,7 @@ static void a_client_that_leaves_while_its_prompt_runs_frees_its_session(void **
     expect_health(&s, "running", 1);
     close(fd);
     expect_health(&s, "running", 0);
-    // The cache has the part of the prompt that ran, which is not all of it.
+    // The cache has the part of the prompt that ran, which is not the whole prompt.
     reply r = post(&s, TEXT, body);
     assert_int_equal(r.status, 200);
     json_t *json = reply_json(&r), *usage = json_object_get(json, "usage");
@@ -152,7 +152,7 @@ static void a_client_that_does_not_read_stops_only_itself(void **state)
         assert_int_equal(r.status, 200);
         reply_free(&r);
     }
-    assert_int_equal(health(&s, "running"), 1);   // it has had the time to finish, and waits for its reader
+    assert_int_equal(health(&s, "running"), 1);   // it would have finished by now, but waits for its client
     assert_true(read_until(slow, "[DONE]") > (size_t)2000 / 4 * SERVED_LONG_NAME);
     expect_health(&s, "running", 0);
     close(slow);
@@ -194,7 +194,7 @@ static void a_signal_lets_streams_finish(void **state)
     served s = serve_with_long_events(model(), "--parallel 1 --max-queue 1 --drain 600 --threads 1");
     int running = send_post(&s, TEXT,
                             "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 1000, "
-                            "\"logit_bias\": {\"2\": -100}, \"stream\": true}");   // it waits for its reader
+                            "\"logit_bias\": {\"2\": -100}, \"stream\": true}");   // waits for its client
     int kept = connect_to(&s);
     send_text(kept, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
     reply r = read_reply(kept);
@@ -203,7 +203,7 @@ static void a_signal_lets_streams_finish(void **state)
     int waiting = send_post(&s, TEXT, brief);
     expect_health(&s, "waiting", 1);
     kill(s.pid, SIGTERM);
-    r = read_reply(waiting);   // it had not begun
+    r = read_reply(waiting);   // it had not started
     assert_int_equal(r.status, 503);
     assert_non_null(reply_header(&r, "Retry-After"));
     reply_free(&r);
@@ -221,7 +221,7 @@ static void a_signal_lets_streams_finish(void **state)
     assert_int_equal(stop_serving(&s, 0), 0);
 }
 
-// Ends the stream with an error event, and no [DONE].
+// Checks that the stream ends with an error event, without [DONE].
 static void expect_cut_stream(int fd)
 {
     reply r = read_reply(fd);
@@ -252,7 +252,7 @@ static void the_deadline_and_a_second_signal_cut_streams(void **state)
     s = serve(model(), "--drain 1000 --threads 1 --context-shift");
     const int kept = connect_to(&s);
     const int fd = begin_and_end(&s);
-    for (bool ends = false; !ends;) {   // until it has seen the first signal, maybe while it answers
+    for (bool ends = false; !ends;) {   // until the server has seen the first signal, possibly while it answers
         send_text(kept, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
         reply r = read_reply(kept);
         assert_true(r.status == 200 || r.status == 503);

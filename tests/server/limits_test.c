@@ -60,7 +60,7 @@ static void expect_others_to_be_served(const served *s, const char *body)
     const int many = send_request(s, "POST", TEXT, header_of("k1", ""), body);
     expect_health(s, "running", 2);
     for (int i = 0; i < 5; i++) expect_answer(s, "k2", TEXT, brief, 200, NULL);
-    assert_int_equal(health(s, "waiting"), 0);   // further answers are parts of a request that runs
+    assert_int_equal(health(s, "waiting"), 0);   // further answers belong to a running request
     assert_int_equal(read_some(many, bytes, sizeof bytes, 1), 0);
     close(many);
     expect_health(s, "running", 0);
@@ -92,7 +92,7 @@ static void many_prompts_leave_the_queue_to_others(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// A key that has filled the queue keeps no other key out.
+// A key that has filled the queue does not exclude other keys.
 static void a_full_queue_takes_one_request_of_a_key_that_has_none(void **state)
 {
     (void)state;
@@ -199,7 +199,8 @@ static void a_burst_does_not_exceed_the_tokens_of_a_key(void **state)
     }
     assert_int_equal(n_taken[0], 1);
     int fds[8];
-    for (int i = 0; i < 8; i++)   // with a prompt of three tokens, which stands for itself, five need all of them
+    for (int i = 0; i < 8; i++)   // with a prompt of three tokens, which is reserved too, five requests need all of
+                                  // them
         fds[i] = send_request(&s, "POST", TEXT, header_of("k4", ""), "{\"prompt\": [5, 6, 7], \"max_tokens\": 230}");
     for (int i = 0; i < 8; i++) {
         reply r = read_reply(fds[i]);
@@ -207,7 +208,7 @@ static void a_burst_does_not_exceed_the_tokens_of_a_key(void **state)
         reply_free(&r);
         close(fds[i]);
     }
-    assert_in_range(n_taken[1], 4, 5);   // the fifth runs with the rest of the tokens
+    assert_in_range(n_taken[1], 4, 5);   // the fifth one uses the rest of the tokens
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
@@ -219,7 +220,7 @@ static void tokens_that_were_not_needed_come_back(void **state)
     for (int i = 0; i < 10; i++)
         expect_answer(&s, "k1", TEXT, "{\"prompt\": \"a\", \"max_tokens\": 9000, \"stop\": [\"a\", \"e\", \" \"]}", 200,
                       NULL);
-    for (int i = 0; i < 3; i++)   // nor what one that was refused, or left, would have needed
+    for (int i = 0; i < 3; i++)   // nor tokens reserved by a request that was refused or whose client left
         expect_answer(&s, "k1", TEXT, "{\"prompt\": \"a\", \"max_tokens\": 9000, \"regex\": \"(\"}", 400, NULL);
     for (int i = 0; i < 3; i++) {
         const int fd = send_request(&s, "POST", TEXT, header_of("k1", ""), "{\"prompt\": \"a\", \"max_tokens\": 5000}");
@@ -254,7 +255,7 @@ static void all_prompts_of_a_request_are_charged(void **state)
 static void bodies_of_one_key_leave_room_for_others(void **state)
 {
     (void)state;
-    enum { N = 7, BYTES = (16 << 20) + 4096, SAID = 32 << 20 };   // whose buffers have 32 MiB
+    enum { N = 7, BYTES = (16 << 20) + 4096, SAID = 32 << 20 };   // buffers have 32 MiB
     int fds[N];
     char head[256], *bytes = malloc(BYTES);
     memset(bytes, ' ', BYTES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loading with simulated sources, which load as long as the test wants, or find no memory beside another model.
+// Loading with simulated sources, which load until the test releases them, or find no memory beside another model.
 #include "server/sched/loading.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -14,7 +14,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t news;
     int n_loaded, n_begun;
-    bool is_held;      // loading takes until it is let go
+    bool is_held;      // loading waits until it is released
     bool fits_alone;   // no memory for two
     bool never_fits;
 } world;
@@ -146,7 +146,7 @@ static bool await(client *c, int which)
     *c = (client){.waiter = {.ready = ready, .is_gone = is_gone}};
     server_problem problem = {0};
     const bool held = server_models_await(models, &all[which], &c->waiter, &problem);
-    if (problem.status) c->problem = problem;   // it is not called then
+    if (problem.status) c->problem = problem;   // the callback is not called then
     return held;
 }
 
@@ -205,7 +205,7 @@ static void a_client_that_leaves_holds_nothing(void **state)
     assert_false(await(&e, 2));
     expect_ready(&e, 0);
     server_models_release(models, &all[2], true);
-    assert_true(server_models_hold(models, &all[1], false));   // what was begun is there, and idle
+    assert_true(server_models_hold(models, &all[1], false));   // the loaded model stays, and is idle
     server_models_release(models, &all[1], false);
     assert_true(server_models_unload(models, &all[1], &problem));
 }
@@ -253,7 +253,7 @@ static void a_model_that_is_used_gives_its_memory_when_it_is_done(void **state)
     assert_true(server_models_hold(models, &all[0], true));
     assert_false(await(&c, 1));
     wait_for_begun(1);
-    while (server_models_hold(models, &all[0], true)) {   // until it gives way: new requests wait
+    while (server_models_hold(models, &all[0], true)) {   // until it is being unloaded: new requests wait
         server_models_release(models, &all[0], true);
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
@@ -263,11 +263,11 @@ static void a_model_that_is_used_gives_its_memory_when_it_is_done(void **state)
     server_models_release(models, &all[0], true);
     expect_ready(&c, 0);
     server_models_release(models, &all[1], true);
-    expect_ready(&d, 0);   // and the first one comes back
+    expect_ready(&d, 0);   // the first model is loaded again
     server_models_release(models, &all[0], true);
 }
 
-// A model that was to give way stays, and requests that wait for it are served.
+// A model that was to be unloaded stays if its memory is no longer needed, and its waiting requests are served.
 static void a_model_stays_when_nobody_needs_its_memory_any_more(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void a_model_stays_when_nobody_needs_its_memory_any_more(void **state)
     for (int i = 0; i < 3; i++) server_models_release(models, &all[0], true);
 }
 
-// Holding a model only to look at it delays unloading, but does not refuse it.
+// Holding a model only to inspect it delays unloading, but does not prevent it.
 static void a_model_that_only_is_looked_at_can_be_freed(void **state)
 {
     (void)state;

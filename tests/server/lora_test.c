@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Adapters that a server was started with, and requests that choose among them: each gets the text of a model into
-// which its adapters were merged, whatever was asked before and beside it.
+// Adapters of a server, and requests that choose among them: each request gets the text of a model with its adapters
+// merged, independently of earlier and concurrent requests.
 #include "support/adapters.h"
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
@@ -32,7 +32,7 @@ static int stop_server(void **state)
     return stop_serving(&s, SIGTERM);
 }
 
-// The greedy text, malloc'd; `lora` is the field with a comma behind it, or "".
+// Returns the greedy text, malloc'd; `lora` is the field with a comma after it, or "".
 static char *text_of(const served *server, const char *lora)
 {
     char body[400];
@@ -53,12 +53,12 @@ static const struct {
     const char *lora;
     float scales[2];
 } wishes[] = {
-    {"", {1, 0.5f}},   // as it was started
+    {"", {1, 0.5f}},   // the server's default
     {"\"lora\": [],", {0, 0}},
     {"\"lora\": [{\"id\": 0}],", {1, 0}},
     {"\"lora\": [{\"id\": 1}],", {0, 1}},
     {"\"lora\": [{\"id\": 1, \"scale\": -2}, {\"id\": 0, \"scale\": 0.25}],", {0.25f, -2}},
-    {"\"lora\": [{\"id\": 0, \"scale\": 7}, {\"id\": 0, \"scale\": 1}],", {1, 0}},   // the last counts
+    {"\"lora\": [{\"id\": 0, \"scale\": 7}, {\"id\": 0, \"scale\": 1}],", {1, 0}},   // the last one is used
 };
 
 static char *expected[FRIT_COUNT(wishes)];
@@ -72,10 +72,10 @@ static void each_request_has_the_adapters_that_it_names(void **state)
         expected[i] = text_of(&merged, "");
         stop_serving(&merged, SIGTERM);
     }
-    assert_string_not_equal(expected[0], expected[1]);   // else nothing is shown
+    assert_string_not_equal(expected[0], expected[1]);   // otherwise nothing would be tested
     assert_string_not_equal(expected[1], expected[2]);
     assert_string_not_equal(expected[2], expected[3]);
-    for (int round = 0; round < 2; round++) {   // the same prompt: what was kept of it is of other adapters
+    for (int round = 0; round < 2; round++) {   // the same prompt again: its cached prefix belongs to other adapters
         for (size_t i = 0; i < FRIT_COUNT(wishes); i++) {
             char *text = text_of(&s, wishes[i].lora);
             assert_string_equal(text, expected[i]);
@@ -97,7 +97,7 @@ static void *ask(void *ctx)
     return NULL;
 }
 
-// Two run in the same steps, the others wait for their sessions.
+// Two requests run in the same steps, the others wait for their sessions.
 static void clients_with_other_adapters_do_not_disturb_each_other(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void expect_text(const char *lora, size_t wish)
     free(text);
 }
 
-// As llama.cpp's clients do it: requests that choose have what they choose.
+// As llama.cpp's clients do: the choice of a request is not affected.
 static void what_others_get_can_be_changed(void **state)
 {
     (void)state;

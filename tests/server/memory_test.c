@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory that is promised to loaded models is not counted as free for another one.
+// Memory promised to loaded models does not count as free for another model.
 #include "frit/serve.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -14,8 +14,8 @@ static void a_model_has_room_beside_what_is_promised(void **state)
     } rows[] = {
         {0, 300, true, 8192},      // all of it
         {100, 300, true, 0},       // half of its cache
-        {100, 300, false, 4096},   // that, where its length was left open
-        {100, 299, false, 0},      // less than that is of no use
+        {100, 300, false, 4096},   // half the length, because it may be shortened
+        {100, 299, false, 0},      // less is too short
         {150, 300, true, 0},     {200, 400, false, 4096}, {100, 400, true, 8192}, {400, 300, false, 0},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {

@@ -38,7 +38,7 @@ static char *metrics(void)
     return text;
 }
 
-// The value of a line that begins with `start`; fails the test without one.
+// Returns the value of a line that begins with `start`; fails the test if it is absent.
 static double value_of(const char *text, const char *start)
 {
     const size_t n = strlen(start);

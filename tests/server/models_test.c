@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A server with several models: they are loaded when a request asks for them, and freed when others need the room.
+// A server with several models: they are loaded when a request needs them, and unloaded when others need the memory.
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
 
@@ -9,7 +9,7 @@
 
 enum { LONG_NAME = 20000 };
 
-// Makes a tiny model with other weights than the others.
+// Makes a tiny model with weights of its own.
 static const char *model(int which)
 {
     static char paths[3][1024];
@@ -27,7 +27,7 @@ static served serve_models(const char *options)
     return serve(model(0), all);
 }
 
-// The reply of a model, as JSON; `name` NULL: the request names no model.
+// Returns the reply of a model, as JSON; `name` NULL: the request names no model.
 static json_t *ask(const served *s, const char *name)
 {
     char body[256], field[64] = "";
@@ -144,7 +144,7 @@ static void models_are_loaded_and_freed_by_hand(void **state)
     expect_status(&s, "two", "loaded");
     json_decref(post_for(&s, "/models/unload", "{\"model\": \"m0\"}", 200));
     expect_status(&s, "m0", "unloaded");
-    json_decref(ask(&s, NULL));   // the first one comes back
+    json_decref(ask(&s, NULL));   // loads the first model again
     expect_status(&s, "m0", "loaded");
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
@@ -166,7 +166,7 @@ static void a_model_that_fails_to_load_leaves_the_others(void **state)
         assert_non_null(strstr(r.body, "model_load_failed"));
         assert_non_null(strstr(r.body, "The model 'bad' cannot be loaded: "));
         assert_non_null(strstr(r.body, "bad.gguf"));
-        if (strchr(r.body, '/')) fail_msg("%s", r.body);   // not the file's folder
+        if (strchr(r.body, '/')) fail_msg("%s", r.body);   // without the file's folder
         assert_string_equal(reply_header(&r, "X-Should-Retry"), "false");
         reply_free(&r);
         json_decref(ask(&s, "two"));
@@ -279,7 +279,7 @@ static void a_model_with_requests_is_not_freed(void **state)
     sprintf(options + LONG_NAME, "='%s' 'two=%s' --parallel 2 --threads 1 --max-models 1", model(0), model(1));
     char *all = malloc(LONG_NAME + 8192);
     snprintf(all, LONG_NAME + 8192, "%s --idle-unload 1", options);
-    served s = serve(model(2), all);   // its last model is none of these two
+    served s = serve(model(2), all);   // its last model is neither of these two
     free(options);
     char *body = malloc(LONG_NAME + 512), *name = malloc(LONG_NAME + 1);
     memset(name, 'n', LONG_NAME);
@@ -345,7 +345,7 @@ static void models_that_run_at_once_write_what_they_write_alone(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// Requests for more models than there is room for: each model is loaded in turn, and no request waits for ever.
+// Requests for more models than there is room for: models are loaded in turn, and no request waits forever.
 static void requests_for_more_models_than_there_is_room_for_are_all_answered(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The paths of llama.cpp's server, with a model that says what its script says.
+// The paths of llama.cpp's server, with a scripted model.
 #include "support/events_posix.h"
 #include "support/scripted_model.h"
 
@@ -107,7 +107,7 @@ static void probabilities_come_with_ids(void **state)
     json_decref(json);
 }
 
-// The prompt is that of the ids of these texts: the same number of tokens, and all but the last are cached.
+// Checks that the prompt has the ids of these texts: the number of tokens is equal, and all but the last are cached.
 static void expect_prompt(const char *path, const char *body, const char *const *texts)
 {
     char request[1024];
@@ -132,7 +132,7 @@ static void expect_prompt(const char *path, const char *body, const char *const 
     free(text);
 }
 
-// Those of the events together are those of the whole answer, which n_probs names too.
+// The probabilities in all events together equal those of the whole answer, which n_probs requests too.
 static void tokens_come_with_the_answer(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void the_server_describes_itself(void **state)
     expect_int_in(json, "total_slots", 3);
     expect_text_in(json, "model_alias", "native");
     expect_int_in(json, "default_generation_settings.params.top_k", 33);
-    assert_null(value_in(json, "default_generation_settings.params.seed"));   // that of the server is its own
+    assert_null(value_in(json, "default_generation_settings.params.seed"));   // the server's own seed is not shown
     assert_true(json_integer_value(value_in(json, "default_generation_settings.n_ctx")) > 0);
     assert_non_null(strstr(text_in(json, "chat_template"), "m.content"));
     json_decref(json);

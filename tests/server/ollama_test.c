@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ollama's paths over HTTP, with a model that says what its script says.
+// Ollama's paths over HTTP, with a scripted model.
 #include "support/events_posix.h"
 #include "support/tool_model.h"
 
@@ -116,7 +116,7 @@ static void prompts_are_messages_or_the_whole_input(void **state)
     for (size_t i = 0; i < json_array_size(lines); i++) strcat(text, text_in(json_array_get(lines, i), "response"));
     assert_string_equal(text, "It is 21 degrees.");
     json_decref(lines);
-    // A system prompt comes before.
+    // A system prompt comes first.
     json =
         post_for(&s, "/api/generate",
                  "{\"stream\": false, \"system\": \"Hi.\", \"prompt\": \"a\", \"options\": {\"num_predict\": 1}}", 200);
@@ -206,7 +206,7 @@ static void texts_become_vectors(void **state)
     json_decref(json);
 }
 
-// Its end goes, as Ollama has it, unless that is declined.
+// Its end is dropped, as in Ollama, unless the request forbids it.
 static void a_text_that_is_too_long_is_cut(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tools over HTTP with a model whose template has no place for them: its answers are JSON objects, which a grammar
-// holds, and clients see calls and texts as of any other model.
+// Tools over HTTP with a model whose template does not support them: its answers are JSON objects, which a grammar
+// enforces, and clients get calls and texts as from any other model.
 #include "support/served_posix.h"
 #include "support/scripted_model.h"
 
@@ -14,7 +14,7 @@
     "\"parameters\": " PARAMETERS "}}, {\"type\": \"function\", \"function\": {\"name\": \"now\"}}]"
 #define ASK(word) "\"messages\": [{\"role\": \"user\", \"content\": \"" word "\"}]"
 
-// ChatML; what is asked, or the result that came last, is the name of a script.
+// ChatML; the question, or the last result, is the name of a script.
 static const char chat_template[] =
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% set said = messages[-1].content %}"
@@ -121,7 +121,7 @@ static void calls_are_several_unless_one_is_asked_for(void **state)
 static void a_choice_of_tools_holds(void **state)
 {
     (void)state;
-    // The model would rather speak, and may not.
+    // The model would answer with text, which is not allowed.
     json_t *json = ask_at(CHAT, "{" TOOLS ", " ASK("stubborn") ", \"tool_choice\": {\"type\": \"function\", "
                                                                "\"function\": {\"name\": \"now\"}}}");
     const json_t *message = json_object_get(choice_of(json), "message");
@@ -131,7 +131,7 @@ static void a_choice_of_tools_holds(void **state)
     json = ask_at(CHAT, "{" TOOLS ", " ASK("weather") ", \"tool_choice\": \"required\"}");
     expect_call(json_object_get(choice_of(json), "message"), 0, "get_weather", "{\"city\": \"Paris\"}");
     json_decref(json);
-    // It is told of no tools, and its answer is a text as it stands.
+    // The model is told of no tools, and its answer is plain text.
     json = ask_at(CHAT, "{" TOOLS ", " ASK("stubborn") ", \"tool_choice\": \"none\"}");
     expect_text(json_object_get(choice_of(json), "message"), "content", "I would rather not.");
     json_decref(json);
@@ -240,7 +240,7 @@ static void calls_and_results_of_the_history_are_messages_that_the_template_know
     json = ask_at(CHAT, "{" TOOLS ", " CALLED "}");
     expect_text(json_object_get(choice_of(json), "message"), "content", "It is 21 degrees.");
     json_decref(json);
-    // Without tools the history is the same, and nothing tells of tools.
+    // Without tools the history is the same, and tools are not mentioned.
     json = ask_at("/apply-template", "{" CALLED "}");
     prompt = json_string_value(json_object_get(json, "prompt"));
     assert_null(strstr(prompt, "Looks out."));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fields of vLLM's and llama.cpp's requests, and the rarer ones of OpenAI's: ends of answers, choices, biases by text,
-// the best of several answers, timings, padding.
+// Fields of vLLM's and llama.cpp's requests, and rare fields of OpenAI's: ends of answers, choices, biases by text, the
+// best of several answers, timings, padding.
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
 
@@ -32,7 +32,7 @@ static json_t *ask(const char *fields)
     return post_for(&s, TEXT, body, 200);
 }
 
-// Token 2 ends answers, and is by far the likeliest here.
+// Token 2 ends answers and is by far the likeliest with this bias.
 #define ENDS "\"logit_bias\": {\"2\": 100}"
 
 static void an_end_can_be_ignored_or_put_off(void **state)
@@ -114,7 +114,7 @@ static void an_answer_is_one_of_the_choices(void **state)
     }
 }
 
-// By an option; what a request says goes before.
+// An option sets a default; a field of the request has precedence.
 static void a_server_may_say_what_answers_are(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void biases_may_be_of_texts_and_false(void **state)
     char said[256];
     snprintf(said, sizeof said, "%s", text_in(free_text, "choices.0.text"));
     json_decref(free_text);
-    // A letter of it is banned: alone, then with others. (Tokens of several letters begin with x.)
+    // One of its letters is banned: alone, then with others. (Tokens of several letters begin with x.)
     const char letter = said[strcspn(said, "abcdefghijklmnopqrstuvw")];
     assert_true(letter != 0);
     char fields[256];
@@ -196,7 +196,7 @@ static void the_best_of_several_answers_are_given(void **state)
 #define DRAW "\"seed\": 7, \"temperature\": 1.5, \"top_k\": 0, \"top_p\": 1, \"min_p\": 0, \"max_tokens\": 6, "
     json_t *all = ask(DRAW "\"n\": 5, \"logprobs\": 0");
     size_t order[N] = {0};
-    for (size_t k = 0; k < N; k++) {   // by insertion, the likeliest first
+    for (size_t k = 0; k < N; k++) {   // insertion sort, the likeliest first
         char path[64];
         double means[N];
         for (size_t i = 0; i <= k; i++) {
@@ -226,7 +226,7 @@ static void the_best_of_several_answers_are_given(void **state)
     json_decref(post_for(&s, TEXT, "{\"prompt\": \"a\", \"best_of\": 0}", 400));
 }
 
-// Each prompt's answers are those that it has alone, in order; usage counts all.
+// Each prompt's answers equal those that it gets alone, in order; usage counts all.
 static void several_prompts_have_answers_each(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static void events_may_have_timings_and_padding(void **state)
     json_decref(post_for(&s, TEXT, "{\"prompt\": \"a\", \"stream_options\": {\"include_obfuscation\": 1}}", 400));
 }
 
-// A line, and then letters for as long as there is time.
+// A line, and then letters until the time limit.
 static void an_answer_may_have_a_time(void **state)
 {
     (void)state;
@@ -313,14 +313,14 @@ static void an_answer_may_have_a_time(void **state)
     expect_text_in(json, "stop_type", "limit");
     assert_in_range(json_integer_value(value_in(json, "tokens_predicted")), 2, 900);
     json_decref(json);
-    // The tiny model has no signs: choices that need to be written with care in a grammar.
+    // The tiny model has no punctuation; these choices need escapes in a grammar.
     json = post_for(&fable, TEXT, "{\"prompt\": \"Once\", \"guided_choice\": [\"a\\\"b\\\\\\n[\"]}", 200);
     expect_text_in(json, "choices.0.text", "a\"b\\\n[");
     json_decref(json);
     assert_int_equal(stop_serving(&fable, SIGTERM), 0);
 }
 
-// The numbers are those of an echo; a token's rank is its place among the likeliest.
+// The numbers equal those of an echo; a token's rank is its position among the likeliest.
 static void prompts_have_log_probabilities_aside(void **state)
 {
     (void)state;

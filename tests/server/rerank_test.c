@@ -68,7 +68,7 @@ static void documents_are_sorted_by_their_scores(void **state)
         assert_null(json_object_get(result_of(json, i), "document"));
     }
     assert_true(seen[0] && seen[1] && seen[2] && seen[3]);
-    // The best two, with their texts and as the head gives them.
+    // The best two, with their texts and raw scores.
     json_t *two =
         ask("/reranking", "{\"query\": \"the king\", \"documents\": [\"a fish\", \"the old king\", {\"text\": "
                           "\"the queen of the sea\"}, \"\"], \"top_n\": 2, \"return_documents\": true, "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OpenAI's Responses over HTTP, with a model that says what its script says.
+// OpenAI's Responses over HTTP, with a scripted model.
 #include "support/events_posix.h"
 #include "support/tool_model.h"
 
@@ -124,7 +124,7 @@ static void a_stream_has_events_in_order(void **state)
     expect_text_in(events, "11.data.item_id", text_in(events, "9.data.item.id"));
     expect_text_in(events, "18.data.arguments", "{\"city\": \"Paris\"}");
     expect_text_in(events, "20.data.response.id", text_in(events, "0.data.response.id"));
-    // The items of the stream are those of the response at its end, which is the one that is stored.
+    // The items of the stream equal those of the response at its end, which is stored.
     const json_t *whole = value_in(events, "20.data.response");
     assert_true(json_equal(value_in(whole, "output.0"), value_in(events, "8.data.item")));
     assert_true(json_equal(value_in(whole, "output.1"), value_in(events, "15.data.item")));
@@ -137,7 +137,7 @@ static void a_stream_has_events_in_order(void **state)
     json_decref(events);
 }
 
-// A result, with the call by the id of the response before, or with all items once more: the same prompt.
+// A result, with the call given by the id of the previous response, or with all items repeated: the prompt is the same.
 static void conversations_continue_by_id_or_by_items(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void conversations_continue_by_id_or_by_items(void **state)
     expect_int_in(by_items, "usage.input_tokens", json_integer_value(value_in(by_id, "usage.input_tokens")));
     expect_int_in(by_items, "usage.input_tokens_details.cached_tokens",
                   json_integer_value(value_in(by_id, "usage.input_tokens")) - 1);
-    // A third turn has the two before.
+    // A third turn includes the two before it.
     snprintf(body, sizeof body, "{\"previous_response_id\": \"%s\", \"input\": \"five\", \"max_output_tokens\": 1}",
              text_in(by_id, "id"));
     json_t *third = ask("POST", PATH, body, 200);

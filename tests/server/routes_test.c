@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Each row of the table of routes, asked over a socket: without a key, with broken bodies, with the wrong method.
+// Requests each row of the table of routes over a socket: without a key, with invalid bodies, with the wrong method.
 #include "server/routes.h"
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
@@ -9,7 +9,7 @@
 
 #define KEY "X-Api-Key: secret\r\n"
 
-// Of the key "hashed".
+// The hash of the key "hashed".
 #define HASH "1a06df824ed741b53c785079a6347f00eec5af82f9850775409ca69dff4068a6"
 static const char key_file[] = "named = sha256:" HASH "\n";
 
@@ -36,7 +36,7 @@ static int stop_server(void **state)
     return stop_serving(&s, SIGTERM);
 }
 
-// Of a route, with a word for the '*' in its path.
+// Requests a route, with a word for the '*' in its path.
 static reply ask(const server_route *route, const char *headers, const char *body)
 {
     char path[256];
@@ -45,7 +45,7 @@ static reply ask(const server_route *route, const char *headers, const char *bod
     return reply_to(&s, route->method, path, headers, body);
 }
 
-// What the route's protocol makes of a problem has this reply's members and types.
+// Checks that the reply has the members and types of an error in the route's protocol.
 static void expect_shape(const server_route *route, const reply *r)
 {
     const server_problem problem = {.status = r->status, .message = "m"};
@@ -70,7 +70,7 @@ static void rows_are_whole(void **state)
         assert_true(route->handle && route->reply && route->protocol && route->protocol->problem);
         assert_true(route->summary && strlen(route->summary) > 10);
         assert_true(route->path[0] == '/');
-        // A POST may say everything in its path.
+        // A POST may have no body, if its path is enough.
         const bool may_have_body = strcmp(route->method, "POST") == 0;
         assert_true(may_have_body || !route->parser);
         assert_true(!may_have_body || route->parser || strchr(route->path, '*'));
@@ -192,7 +192,7 @@ static void the_document_has_each_row(void **state)
     json_decref(json);
 }
 
-// What turns an option off in requests need not be in the option's own range.
+// A value that turns an option off in requests may be outside the option's own range.
 static void the_document_allows_what_requests_may_say(void **state)
 {
     (void)state;

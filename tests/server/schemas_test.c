@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Schemas of requests: those that are made to take long keep no thread from others, and end with their clients and with
-// the server; which members answers have.
+// Schemas of requests: schemas made to take long do not block a thread for others, and end with their clients and with
+// the server; and the members of answers.
 #include "support/events_posix.h"
 
 #include <time.h>
@@ -33,7 +33,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Definitions that refer to the next one twice: there are 2^30 ways through them. The number makes it another schema.
+// Writes definitions that each refer to the next one twice, which gives 2^30 paths. The number makes schemas differ.
 static void write_bomb(char *body, size_t size, int number)
 {
     size_t n =
@@ -111,7 +111,7 @@ static void compiling_ends_with_its_clients(void **state)
     reply_free(&r);
 }
 
-// The bias makes a comma by far the likeliest where one is allowed: another member would follow.
+// The bias makes a comma by far the likeliest token where one is allowed: without the rule another member would follow.
 static void answers_have_the_members_that_schemas_name(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// frit serve --context-shift: answers longer than the context, alone and side by side. Without it, answers end at the
-// context.
+// frit serve --context-shift: answers longer than the context, alone and side by side. Without the option, answers end
+// at the context.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -44,7 +44,7 @@ static void answers_are_longer_than_the_context(void **state)
     const size_t n_same = strlen(text_of(ended, 0, "text"));
     assert_memory_equal(text_of(one, 0, "text"), text_of(ended, 0, "text"), n_same);
     for (size_t i = 0; i < 2; i++) assert_string_equal(text_of(two, i, "text"), text_of(one, 0, "text"));
-    assert_int_equal(n_tokens_of(all), 512);   // what the model was trained for
+    assert_int_equal(n_tokens_of(all), 512);   // the model's trained context
     json_decref(ended);
     json_decref(one);
     json_decref(two);

@@ -56,7 +56,7 @@ static said ask(const served *s, const char *prompt)
     return out;
 }
 
-// The number of tokens in the reply; -1: none. Repeats the request while the slot is busy (409), unless 409 is
+// Returns the number of tokens in the reply; -1: none. Repeats the request while the slot is busy (409), unless 409 is
 // expected.
 static int change(const served *s, const char *slot, const char *action, const char *name, int status)
 {
@@ -98,7 +98,7 @@ static void a_restored_text_does_not_run_again(void **state)
     const said again = ask(&s, LONG " and more");
     assert_int_equal(again.n_cached, again.n_prompt - 1);
     assert_string_equal(again.text, longer.text);
-    const said other = ask(&s, "hgf");   // leaves the restored text alone
+    const said other = ask(&s, "hgf");   // does not change the restored text
     assert_true(other.n_cached < 3);
     const said shorter = ask(&s, LONG);
     assert_int_equal(shorter.n_cached, shorter.n_prompt - 1);
@@ -206,7 +206,7 @@ static void files_of_other_models_and_damaged_ones_are_refused(void **state)
     s = serve_slots(0, "");
     const said before = ask(&s, LONG);
     change(&s, "0", "restore", "theirs", 400);
-    change(&s, "0", "save", "mine", 200);   // what cannot be restored takes nothing away
+    change(&s, "0", "save", "mine", 200);   // a failed restore changes nothing
     snprintf(path, sizeof path, "%s/cut", folder());
     write_file(path, bytes, n / 2);
     change(&s, "0", "restore", "cut", 400);
@@ -314,7 +314,7 @@ static void links_are_not_followed_and_paths_not_told(void **state)
             char body[128];
             snprintf(body, sizeof body, "{\"filename\": \"%s\"}", names[i]);
             reply r = post(&s, paths[k], body);
-            const bool is_mine = i == 2 && k == 0;   // without keys all files are
+            const bool is_mine = i == 2 && k == 0;   // without keys, all files are accessible
             if (r.status != (is_mine ? 200 : i == 2 && k == 1 ? 200 : 400))
                 fail_msg("%s: %d %s", body, r.status, r.body);
             if (strstr(r.body, folder()) || strstr(r.body, target)) fail_msg("%s", r.body);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Speculation in the server: answers are those without it, alone and side by side, and usage says what was guessed.
+// Speculation in the server: answers equal those without it, alone and side by side, and usage counts drafts.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -71,7 +71,7 @@ static json_int_t detail(const json_t *answer, const char *name)
     return json_integer_value(json_object_get(details, name));
 }
 
-// Several clients at once: their sessions draft in the same steps.
+// Several clients at once: their sessions draft in shared steps.
 static void ask_side_by_side(const served *s, int sampling, char texts[PROMPTS][TEXT_BYTES], json_int_t *n_guessed)
 {
     int sockets[PROMPTS];
@@ -110,7 +110,7 @@ static void answers_are_those_without_speculation(void **state)
     }
 }
 
-// Whether a guess runs depends on how long steps take, so some requests may have none.
+// Times of steps decide if drafts run, so some requests may have none.
 static void a_prediction_is_accepted_where_it_is_right(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void a_prediction_is_accepted_where_it_is_right(void **state)
     json_decref(plain);
 }
 
-// The layer of this model is always right.
+// The layer of this model always predicts the right token.
 static void layers_for_multi_token_prediction_guess(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void layers_for_multi_token_prediction_guess(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// Log-probabilities need the logits of all tokens, so none is taken for forced.
+// Log-probabilities need the logits of all tokens, so no token counts as forced.
 static void forced_tokens_are_the_same(void **state)
 {
     (void)state;

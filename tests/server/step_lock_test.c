@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The step lock: one worker at a time, shared by time and not by number of steps.
+// The step lock: one worker at a time; workers share time equally, not the number of steps.
 #include "server/ops/clock.h"
 #include "server/sched/step_lock.h"
 #include "support/support.h"
@@ -41,7 +41,8 @@ static void *work(void *ctx)
     return NULL;
 }
 
-// Compares times as the lock took them, so the speed of the machine does not matter: they differ by a step at most.
+// Compares the times that the lock measured, so the speed of the machine does not matter: they differ by at most a
+// step.
 static void slow_steps_get_no_more_time_than_quick_ones(void **state)
 {
     (void)state;
@@ -54,7 +55,7 @@ static void slow_steps_get_no_more_time_than_quick_ones(void **state)
         sleep_ms(50);
         server_step_user look;
         memset(&look, 0, sizeof look);
-        server_step_lock_acquire(lock, &look);   // neither of them runs now
+        server_step_lock_acquire(lock, &look);   // none of them runs now
         const double a = slow.user.used, b = quick.user.used;
         const int n_slow = slow.n_steps, n_quick = quick.n_steps;
         const double longest = n_slow > 0 ? slow.had / n_slow : 0;
@@ -71,7 +72,7 @@ static void slow_steps_get_no_more_time_than_quick_ones(void **state)
     server_step_lock_free(lock);
 }
 
-// Others do not wait for a user that left, and a user that comes back does not make up for the time away.
+// Others do not wait for a user that left, and a returning user does not make up for its absence.
 static void one_that_leaves_has_no_credit(void **state)
 {
     (void)state;
@@ -83,7 +84,7 @@ static void one_that_leaves_has_no_credit(void **state)
     server_step_lock_acquire(lock, &b);
     sleep_ms(20);
     server_step_lock_release(lock, &b);
-    server_step_lock_acquire(lock, &b);   // a is not waited for
+    server_step_lock_acquire(lock, &b);   // the lock does not wait for a
     server_step_lock_release(lock, &b);
     const double used = b.used;
     server_step_lock_acquire(lock, &a);

@@ -22,7 +22,7 @@ static const char *model(void)
     return path;
 }
 
-// A folder that is empty.
+// Makes an empty folder.
 static const char *folder(const char *name)
 {
     static char path[1024];
@@ -37,7 +37,7 @@ static served serve_in(const char *path, const char *more)
     return serve(model(), options);
 }
 
-// Names of files with this ending, at most `most`; returns how many there are.
+// Lists names of files with this ending, at most `most`; returns their number.
 static size_t list(const char *path, const char *ending, char names[][96], size_t most)
 {
     size_t n = 0;
@@ -105,7 +105,7 @@ static void responses_are_there_after_a_restart(void **state)
 
 enum { N_LANES = 4, N_ROUNDS = 12 };
 
-// The id of an answer that has come whole.
+// Returns the id of an answer that has arrived completely.
 static bool acknowledged(reply *r, char id[64])
 {
     const char *at = r->complete && r->status == 200 ? strstr(r->body, "\"id\":\"resp_") : NULL;
@@ -114,7 +114,7 @@ static bool acknowledged(reply *r, char id[64])
     return at != NULL;
 }
 
-// Some are asked for by each connection while the server is killed.
+// Each connection requests some answers while the server is killed.
 static void a_killed_server_loses_nothing_that_it_acknowledged(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void a_killed_server_loses_nothing_that_it_acknowledged(void **state)
         }
         close(s.err);
     }
-    // What was not finished is no response, and goes.
+    // An unfinished answer is no response, and its file is removed.
     char partial[1200], names[1][96];
     snprintf(partial, sizeof partial, "%s/resp_0.partial", path);
     close(open(partial, O_WRONLY | O_CREAT, 0600));
@@ -179,9 +179,9 @@ static void damaged_files_are_skipped_with_a_warning(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
     assert_int_equal(list(path, ".response", names, 8), 5);
     change_file(path, names[0], 0, NULL, 0);              // empty
-    change_file(path, names[1], 0, NULL, 200);            // cut
-    change_file(path, names[2], 0, "frit-respond", -1);   // of something else
-    change_file(path, names[3], 300, "~", -1);            // one byte is another
+    change_file(path, names[1], 0, NULL, 200);            // truncated
+    change_file(path, names[2], 0, "frit-respond", -1);   // another kind of file
+    change_file(path, names[3], 300, "~", -1);            // one changed byte
     s = serve_in(path, "");
     for (int i = 0; i < 3; i++)
         if (!strstr(s.said, names[i])) fail_msg("no warning of %s: %s", names[i], s.said);
@@ -192,10 +192,10 @@ static void damaged_files_are_skipped_with_a_warning(void **state)
     }
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
     assert_non_null(strstr(s.said, "its checksum is wrong"));
-    assert_int_equal(list(path, ".response", names, 8), 5);   // for somebody to look at
+    assert_int_equal(list(path, ".response", names, 8), 5);   // kept for inspection
 }
 
-// One in the background was promised to be there.
+// A response in the background was promised to exist.
 static void expect_failed(const served *s, const char *id)
 {
     char path[256], status[32] = "";
@@ -219,7 +219,7 @@ static void expect_failed(const served *s, const char *id)
     assert_string_equal(status, "failed");
 }
 
-// A limit of the process stands for a disk that is full.
+// A limit of the process simulates a full disk.
 static void a_full_disk_loses_no_answer_and_the_client_is_told(void **state)
 {
     (void)state;
@@ -254,7 +254,7 @@ static void a_full_disk_loses_no_answer_and_the_client_is_told(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
     const char *warning = strstr(s.said, "responses are not stored");
     assert_non_null(warning);
-    assert_null(strstr(warning + 1, "responses are not stored"));   // once
+    assert_null(strstr(warning + 1, "responses are not stored"));   // the warning is printed once
 }
 
 static void a_folder_has_limits(void **state)
@@ -279,7 +279,7 @@ static void a_folder_has_limits(void **state)
     assert_int_equal(status_of(&s, "GET", id), 200);
     assert_in_range(list(path, ".response", names, 16), 2, (1 << 20) / LONG);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
-    // One of 1970 is too old.
+    // A response of 1970 is too old.
     char whole[1200];
     snprintf(whole, sizeof whole, "%s/resp_old.response", path);
     FILE *file = fopen(whole, "w");

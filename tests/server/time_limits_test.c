@@ -75,7 +75,7 @@ static void a_prompt_counts(void **state)
     assert_int_equal(int_at(json, "prompt_tokens"), LONG_PROMPT);
     json_decref(json);
     reply_free(&r);
-    r = post(&s, TEXT, "{\"prompt\": \"a\", \"max_tokens\": 3, " NO_END "}");   // the session is as good as new
+    r = post(&s, TEXT, "{\"prompt\": \"a\", \"max_tokens\": 3, " NO_END "}");   // the session works as before
     json = reply_json(&r);
     assert_int_equal(int_at(json, "completion_tokens"), 3);
     json_decref(json);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tools and reasoning over HTTP, with a model that says what its script says.
+// Tools and reasoning over HTTP, with a scripted model.
 //
 //     test_server_tools --model PATH      writes that model, for tests/server/clients/clients_*.py
 #include "support/served_posix.h"
@@ -186,7 +186,7 @@ static void a_call_can_be_demanded(void **state)
     expect_call(json_array_get(json_object_get(message, "tool_calls"), 0), "add", "{\"a\": 1}");
     expect_call(json_array_get(json_object_get(message, "tool_calls"), 1), "add", "{\"a\": 2}");
     json_decref(json);
-    // What the script says does not fit: the model calls all the same, and reasons before.
+    // The script's text does not fit the grammar: the model must call, after its reasoning.
     json = ask("{" FEW ", " ASK("weather") ", \"tool_choice\": {\"type\": \"function\", \"function\": {\"name\": "
                                            "\"now\"}}}");
     message = json_object_get(choice_of(json), "message");
@@ -226,7 +226,7 @@ static void a_schema_holds_after_reasoning(void **state)
         expect_text(message, "content", "\"ja\"");
         json_decref(json);
     }
-    // What begins as the caller's own tag goes on as one; the reasoning is not a part of it.
+    // Text that begins like the caller's own tag must continue as this tag; the reasoning is not affected.
     json_t *tagged =
         ask("{\"response_format\": {\"type\": \"structural_tag\", \"structures\": [{\"begin\": \"It\", "
             "\"schema\": {\"enum\": [7]}, \"end\": \".\"}], \"triggers\": [\"I\"]}, \"max_tokens\": 60, " ASK(
@@ -237,7 +237,7 @@ static void a_schema_holds_after_reasoning(void **state)
     for (const char *at = json_string_value(json_object_get(said, "content")); (at = strchr(at, 'I')); at++)
         if (strncmp(at, "It7.", strlen(at) < 4 ? strlen(at) : 4) != 0) fail_msg("'%s' is no tag", at);
     json_decref(tagged);
-    // Together with tools the answer is a call or what the format says.
+    // With tools, the answer is a call or matches the format.
     json_t *json = ask("{" FORMAT ", " FEW ", " ASK("two") "}");
     const json_t *message = json_object_get(choice_of(json), "message");
     assert_int_equal(json_array_size(json_object_get(message, "tool_calls")), 2);

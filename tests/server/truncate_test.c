@@ -28,8 +28,8 @@ static int stop_server(void **state)
     return stop_serving(&s, SIGTERM);
 }
 
-// A conversation of the last n of N_TURNS turns, each a question, a call, its result, and, but for the last one, an
-// answer. The turns differ in length.
+// Makes a conversation of the last n of N_TURNS turns, each with a question, a call, its result and, except in the last
+// turn, an answer. The turns differ in length.
 static char *body_of(int n, const char *truncation)
 {
     json_t *items = json_array();
@@ -51,7 +51,7 @@ static char *body_of(int n, const char *truncation)
     return text;
 }
 
-// Of the prompt; 0: it is too long.
+// Returns the tokens of the prompt; 0: it is too long.
 static json_int_t tokens_of(int n, const char *truncation)
 {
     char *body = body_of(n, truncation);
@@ -74,7 +74,7 @@ static void as_many_turns_stay_as_leave_room_for_the_answer(void **state)
     for (int n = 1; n <= N_TURNS; n++) {
         const json_int_t n_tokens = tokens_of(n, NULL);
         if (n_tokens == 0 || n_tokens > CTX - ROOM) break;
-        assert_true(n_tokens > most);   // instructions, and each turn whole
+        assert_true(n_tokens > most);   // instructions and each turn are complete
         most = n_tokens;
         n_kept = n;
     }
@@ -98,7 +98,7 @@ static void a_conversation_by_ids_goes_on_for_ever(void **state)
         assert_memory_equal(text_in(json, "output.1.content.0.text"), "Let me look.", 12);
         json_decref(json);
     }
-    // What was dropped from a prompt is still part of the conversation.
+    // Turns that were dropped from a prompt are still part of the conversation.
     snprintf(body, sizeof body, "{\"input\": \"weather\", \"previous_response_id\": \"%s\"}", id);
     json_t *json = post_for(&s, PATH, body, 400);
     expect_text_in(json, "error.code", "context_length_exceeded");
@@ -118,7 +118,7 @@ static void the_last_turn_stays(void **state)
     json_decref(json);
 }
 
-// The template may not take as much memory as such a conversation needs: it is too long as well.
+// The conversation needs more memory than the template may use, so it counts as too long.
 static void turns_that_the_template_cannot_hold_are_left_out(void **state)
 {
     (void)state;

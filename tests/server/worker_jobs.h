@@ -34,7 +34,7 @@ static inline int close_worker(void **state)
     return 0;
 }
 
-// A job with greedy sampling and without a client that could leave.
+// Makes a job with greedy sampling and without a client that could leave.
 static inline server_job *new_job(const char *prompt, const server_reply_writer *writer, int max_tokens)
 {
     enum { MOST = 512 };

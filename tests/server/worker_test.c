@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The engine thread without HTTP: grammars that come late, wakes, work.
+// The engine thread without HTTP: late grammars, wake-ups, long work.
 #include "server/worker_jobs.h"
 
 #include <stdatomic.h>
@@ -38,7 +38,7 @@ static server_job *submit_prompt(const char *prompt)
     return job;
 }
 
-typedef struct probe {   // looks at another job on the engine's thread
+typedef struct probe {   // checks another job on the engine's thread
     const server_job *job;
     bool has_run;
 } probe;
@@ -53,7 +53,7 @@ static frit_status look(server_job *job, frit_engine *e, bool *ended)
     return FRIT_OK;
 }
 
-// Whether the prompt of a job has run, as soon as it has.
+// Waits until the prompt of a job has run.
 static bool wait_for_prompt(const server_job *awaited)
 {
     probe p = {.job = awaited};
@@ -111,7 +111,7 @@ static void a_grammar_that_comes_early_is_used_too(void **state)
     }
     assert_string_equal(text[0], text[1]);
     server_job *job = submit_prompt("The king said");
-    server_worker_give_grammar(worker, job, NULL, NULL);   // anything
+    server_worker_give_grammar(worker, job, NULL, NULL);   // any answer is allowed
     read_job(job, &problem, text[0], sizeof text[0]);
     assert_int_equal(problem.status, 0);
     assert_true(strlen(text[0]) > 1);
@@ -210,7 +210,7 @@ static void a_fast_stream_wakes_its_client_seldom(void **state)
         n_reads += begun && got == SERVER_READ_BYTES;
         if (begun && got == SERVER_READ_BYTES) at += n;
         if (begun && got != SERVER_READ_NOTHING) continue;
-        for (int i = 0; atomic_load(&client.n_wakes) == seen; i++) {   // without a wake it would wait for ever
+        for (int i = 0; atomic_load(&client.n_wakes) == seen; i++) {   // without a wake-up it would wait forever
             if (i > 60000) fail_msg("the client was not woken after %d reads", n_reads);
             sleep_ms(1);
         }
@@ -223,7 +223,7 @@ static void a_fast_stream_wakes_its_client_seldom(void **state)
     server_job_release(worker, job);
 }
 
-typedef struct labour {   // of a job that generates nothing
+typedef struct labour {   // a job that generates nothing
     _Atomic int n_parts;
     int most;
 } labour;
@@ -247,7 +247,7 @@ static server_job *submit_labour(labour *l)
     return job;
 }
 
-// Long work, such as embeddings of thousands of texts, has all sessions, and gives them to waiting jobs in between.
+// Long work, such as embeddings of thousands of texts, uses all sessions, and lends them to waiting jobs in between.
 static void long_work_leaves_sessions_to_others_in_between(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void long_work_leaves_sessions_to_others_in_between(void **state)
     server_job *jobs[3];
     server_problem problem;
     char text[256];
-    for (int i = 0; i < 3; i++) jobs[i] = submit_labour(&all[i]);   // one more than there are sessions
+    for (int i = 0; i < 3; i++) jobs[i] = submit_labour(&all[i]);   // one more than the number of sessions
     for (int i = 0; i < 3; i++) {
         server_job *job = new_job("The king said", &writer, 4);
         submit(job);

@@ -17,7 +17,7 @@ static bool may_be_adapted(const frit_checkpoint *ckpt, const frit_tensor *t, co
     if (t->n_dims < 2 || n < 7 || strcmp(t->name + n - 7, ".weight") != 0) return false;
     if ((o->only && !strstr(t->name, o->only)) || (o->without && strstr(t->name, o->without))) return false;
     if (strcmp(t->name, "output.weight") == 0) return true;
-    if (strcmp(t->name, "token_embd.weight") == 0)   // a shared head would have it merged too
+    if (strcmp(t->name, "token_embd.weight") == 0)   // it would be merged into a shared output head too
         return frit_checkpoint_find(ckpt, "output.weight") != NULL;
     for (size_t i = 0; i < FRIT_COUNT(parts); i++)
         if (strstr(t->name, parts[i])) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The folder: the golden's files, and a second file of weights with the head.
+// The folder has the golden's files, and a second file of weights with the classifier.
 #include "support/classifier.h"
 
 #include "support/support.h"
@@ -14,7 +14,7 @@ static void put(const char *folder, const char *name, const void *bytes, size_t 
     write_file(path, bytes, n);
 }
 
-// One tensor's place in a list of files.
+// Lists a tensor in the index of files.
 static size_t list_tensor(char *text, const char *name, const char *file, bool first)
 {
     return (size_t)sprintf(text, "%s\"%s\": \"%s\"", first ? "" : ", ", name, file);

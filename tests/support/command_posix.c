@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Running the command.
+// Runs the command.
 #include "support/command_posix.h"
 
 #include <sys/stat.h>

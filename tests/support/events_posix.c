@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Events and members of answers.
+// Parses events, and finds members of answers.
 #include "support/events_posix.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Four buffers that become one file, and marks that remember where each number went.
+// Four buffers that become one file, and marks with the position of each number.
 #include "support/gguf_builder.h"
 
 #include "support/support.h"

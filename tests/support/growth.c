@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The least of some runs counts.
+// Measures the least time of some runs.
 #include "support/growth.h"
 
 #include "base/time.h"
@@ -20,7 +20,7 @@ static double least_seconds(void (*run)(void *ctx, size_t n), void *ctx, size_t 
 double growth_of(void (*run)(void *ctx, size_t n), void *ctx, size_t n)
 {
     enum { MOST_TRIES = 6 };
-    static const double noise = 0.002;   // of a short run
+    static const double noise = 0.002;   // in a short run
     double least = INFINITY;
     for (int n_runs = 1; n_runs <= MOST_TRIES && !(least <= GROWTH_LIMIT); n_runs++) {
         const double few = least_seconds(run, ctx, n, n_runs);

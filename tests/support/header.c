@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Public headers as text.
+// Reads public headers as text.
 #include "support/header.h"
 #include "support/support.h"
 
 #include <ctype.h>
 
-// Without comments, with single spaces.
+// Removes comments and repeated spaces.
 static size_t squeeze(char *text, size_t n)
 {
     size_t to = 0;

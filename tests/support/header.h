@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// support/header.h: public headers as text, for tests of what they declare.
+// support/header.h: public headers as text, for tests of their declarations.
 #pragma once
 
-// A header of this folder with those of frit/ that it includes: without comments, with single spaces. malloc'd.
+// Returns a header of this folder with the headers of frit/ that it includes: without comments, with single spaces.
+// malloc'd.
 char *read_header(const char *folder, const char *name);

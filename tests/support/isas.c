@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which of the build's instruction sets this processor lacks.
+// Finds the instruction sets of the build that this processor lacks.
 #include "support/isas.h"
 
 #include "support/support.h"

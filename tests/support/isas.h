@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// support/isas.h: tests of kernels run on the instruction sets of this processor, and say which of the build's did not.
+// support/isas.h: reports the instruction sets of the build that tests of kernels could not run on this processor.
 #pragma once
 
-// A set-up of groups: at the end of the program, a line with the instruction sets that did not run.
+// A set-up function of groups. At the end of the program it prints a line with the instruction sets that did not run.
 int report_isas(void **state);

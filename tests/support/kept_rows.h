@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// support/kept_rows.h: logits of all rows of a text, in their order, as a row function gets them.
+// support/kept_rows.h: stores the logits of all rows of a text that a row function receives.
 #pragma once
 #include "support/support.h"
 
@@ -10,7 +10,7 @@ typedef struct kept_rows {
     size_t n_vocab, n_rows;
 } kept_rows;
 
-// A row function, with kept_rows as its ctx. The caller adds to n_rows what each push gave.
+// A row function whose ctx is a kept_rows. The caller adds the rows of each push to n_rows.
 static inline void keep_row(void *ctx, size_t i, const float *values, size_t n)
 {
     kept_rows *r = ctx;

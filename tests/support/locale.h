@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// support/locale.h: a locale whose decimal point is a comma, made on the spot: few machines that test have one.
+// support/locale.h: makes a locale whose decimal point is a comma, because few test machines have one.
 #pragma once
 
-// From here on the program runs in that locale ("0,5" is half). Skips the running test where localedef is not here or
-// makes none. Returns the folder for LOCPATH; the locale's name is "xx_XX".
+// Makes the program use this locale ("0,5" is half). Skips the running test if localedef is missing or fails. Returns
+// the folder for LOCPATH; the locale's name is "xx_XX".
 const char *enter_comma_locale(void);
 void leave_comma_locale(void);

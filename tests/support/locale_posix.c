@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A locale made by localedef, which comes with glibc.
+// Makes a locale with localedef, which comes with glibc.
 #include "support/locale.h"
 
 #include "support/support.h"
@@ -23,7 +23,7 @@ const char *enter_comma_locale(void)
         write_file(text, source, sizeof source - 1);
         snprintf(folder, sizeof folder, "%s", text);
         *strrchr(folder, '/') = 0;
-        // It warns of categories that are not here and then ends with 1; whether it worked is seen below.
+        // localedef warns of missing categories and ends with 1; the code below checks if it worked.
         snprintf(command, sizeof command, "localedef -c -i '%s' '%s/xx_XX' >'%s/localedef.out' 2>&1", text, folder,
                  folder);
         if (system(command) == -1) skip_because("localedef cannot be run");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Windows has no localedef, and its locales are not made by programs.
+// Windows has no localedef, and programs cannot make locales.
 #include "support/locale.h"
 
 #include "support/support.h"

@@ -24,7 +24,7 @@ static int32_t add_token(writing *w, const char *text, int32_t kind)
     return w->n++;
 }
 
-// From now on `next` follows `token`.
+// Makes `next` follow `token`.
 static void add_step(writing *w, int32_t token, int32_t next)
 {
     int32_t direction = ++w->n_directions;
@@ -48,7 +48,7 @@ static void add_script(writing *w, const script *s)
 static void add_matrix(writing *w, const char *name, int64_t rows, int64_t columns, const float *values)
 {
     float *made = values ? NULL : calloc((size_t)(rows * columns), sizeof *made);
-    for (int64_t i = 0; made && columns == 1 && i < rows; i++) made[i] = 1;   // a norm's weight
+    for (int64_t i = 0; made && columns == 1 && i < rows; i++) made[i] = 1;   // weight of a norm
     gguf_add_tensor(&w->b, name, FRIT_DTYPE_F32, columns == 1 ? 1 : 2, (const int64_t[]){rows, columns},
                     values ? values : made);
     free(made);

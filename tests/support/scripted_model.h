@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// support/scripted_model.h: a model that says what a script says: after each token it knows exactly one next token.
+// support/scripted_model.h: a model that answers with a given script: after each token it predicts exactly one next
+// token.
 //
-// Its layer adds nothing, every token of a script has a direction of its own in the embedding, and the output looks for
-// the direction of the token before. A script begins with a token of the prompt: a special one such as "<|weather|>",
-// or a single byte. All other text is tokens of one byte.
+// Its layer adds nothing, every token of a script has a direction of its own in the embedding, and the output matrix
+// gives the largest logit to the successor of that token. A script begins with a token of the prompt: a special one
+// such as "<|weather|>", or a single byte. All other text is tokens of one byte.
 #pragma once
 #include "support/gguf_builder.h"
 
@@ -11,7 +12,7 @@ enum { SCRIPT_PIECES = 16 };
 
 typedef struct script {
     const char *begin;                   // special token, or one byte
-    const char *pieces[SCRIPT_PIECES];   // all pieces of all scripts differ; the answer ends behind the last
+    const char *pieces[SCRIPT_PIECES];   // all pieces of all scripts differ; the answer ends after the last one
 } script;
 
 // Writes the file to `path`.

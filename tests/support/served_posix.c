@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Starting a server, and HTTP as few lines as a test needs of it.
+// Starts a server, and implements the parts of HTTP that tests need.
 #include "support/served_posix.h"
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@ void nap(int milliseconds)
 
 // ---------------------------------------------------------------------------------------- the process
 
-// A server does not outlive its test, however that ends.
+// Ends the server when its test ends in any way.
 static void end_with(pid_t test)
 {
 #ifdef __linux__
@@ -59,7 +59,7 @@ static pid_t start(const char *arguments, int *err)
     return pid;
 }
 
-// In slices: a test that is stopped for a while loses one of them, and not its patience.
+// Waits in slices, so that a test that is stopped for a while loses one slice and not the whole time.
 static bool is_readable(int fd, int milliseconds)
 {
     enum { SLICE_MS = 100 };
@@ -69,7 +69,7 @@ static bool is_readable(int fd, int milliseconds)
     return false;
 }
 
-// Reads stderr until it says `until`, or ends.
+// Reads stderr until it contains `until`, or ends.
 static bool listen_for(int err, char *said, size_t size, const char *until)
 {
     size_t n = strlen(said);
@@ -137,7 +137,7 @@ served serve_arguments(const char *arguments)
 
 int stop_serving(served *s, int signal_number)
 {
-    if (signal_number && s->pid > 0) kill(s->pid, signal_number);   // 0: this whole group, as make and ctest
+    if (signal_number && s->pid > 0) kill(s->pid, signal_number);   // 0: the process group, with ctest
     int code = end_of(s->pid);
     listen_for(s->err, s->said, sizeof s->said, NULL);
     close(s->err);
@@ -181,7 +181,7 @@ void send_bytes(int socket, const char *bytes, size_t n)
 {
     for (size_t at = 0; at < n;) {
         ssize_t sent = send(socket, bytes + at, n - at, MSG_NOSIGNAL);
-        if (sent <= 0) return;   // the server may have answered and left already
+        if (sent <= 0) return;   // the server may have answered and closed the connection
         at += (size_t)sent;
     }
 }
@@ -203,7 +203,7 @@ static bool read_byte(int socket, char *c)
     return read_some(socket, c, 1, PATIENCE_MS) == 1;
 }
 
-// Reads n bytes more of the body.
+// Reads n further bytes of the body.
 static bool read_body(int socket, reply *r, size_t n)
 {
     r->body = realloc(r->body, r->n_body + n + 1);
@@ -378,7 +378,7 @@ size_t read_until(int socket, const char *text)
     const size_t n_text = strlen(text);
     size_t total = 0, n = 0;
     for (bool found = false; !found;) {
-        const size_t kept = n < n_text ? n : n_text - 1;   // the text may come in two pieces
+        const size_t kept = n < n_text ? n : n_text - 1;   // the text may arrive in two pieces
         memmove(bytes, bytes + n - kept, kept);
         const size_t more = read_some(socket, bytes + kept, BLOCK - 1 - kept, PATIENCE_MS);
         if (more == 0) fail_msg("'%s' did not come in %zu bytes", text, total);

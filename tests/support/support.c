@@ -14,7 +14,8 @@
 
 enum { PATH_BYTES = 4096 };
 
-// Paths stay as long as the program: tests hold several, and remove files by them. Equal ones are kept once.
+// Stores paths until the program ends, because tests hold several, and remove files by them. Equal paths are stored
+// once.
 static const char *keep_path(const char *path)
 {
     typedef struct kept_path {
@@ -33,8 +34,8 @@ static const char *keep_path(const char *path)
     return k->text;
 }
 
-static int n_skipped, n_absent;   // tests, and cases of tests
-static bool lacked_shared;        // a test looked for ../shared, which is not here
+static int n_skipped, n_absent;   // skipped tests, and absent cases of tests
+static bool lacked_shared;        // a test needed ../shared, which is absent
 
 void skip_because(const char *format, ...)
 {
@@ -43,13 +44,13 @@ void skip_because(const char *format, ...)
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
-    fprintf(stderr, "skipped: %s\n", reason);   // cmocka's line with the test's name follows, there too
+    fprintf(stderr, "skipped: %s\n", reason);   // cmocka prints the line with the test's name to stderr too
     n_skipped++;
     _skip(__FILE__, __LINE__);
 }
 
-// The kind of test device that the environment names stands before the CPU in all engines of the program. A program in
-// which it then has nothing to run would test nothing new.
+// If the environment names a kind of test device, this device comes before the CPU in all engines of the program. A
+// program in which the device runs nothing fails, because it would test nothing new.
 static bool use_test_device(void)
 {
     const char *kind = getenv("FRIT_TEST_DEVICE");
@@ -109,7 +110,7 @@ static void require_shared(const char *path)
         fail_msg("FRIT_REQUIRE_DATA is set, but the reference data %s is not here", path);
 }
 
-// The path in ../shared, or where that is absent and its copy is not, the copy's. False: neither exists.
+// Finds the path in ../shared; if ../shared is absent, the path of its copy. False if neither exists.
 static bool find_shared(char *path, const char *format, va_list args)
 {
     char part[PATH_BYTES / 2];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// support/support.h: what tests share: cmocka, paths, reference data, random numbers and comparisons.
+// support/support.h: functions that tests share: cmocka, paths, reference data, random numbers and comparisons.
 //
 // A test file ends with a table of its tests and main. Names are sentences: gguf_rejects_a_truncated_directory.
-// Reference data lies in ../shared beside the checkout. Where it is absent, a part of it is in tests/goldens, and tests
-// of the rest are skipped. With FRIT_REQUIRE_DATA=1 in the environment they fail.
+// Reference data is in ../shared beside the checkout. Without it, a part of it is in tests/goldens, and tests of the
+// rest are skipped; with FRIT_REQUIRE_DATA=1 in the environment they fail.
 #pragma once
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,29 +32,29 @@ int run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixt
 
 // Paths are valid until the program ends.
 //
-// "../shared/goldens/quant/input.f32", or its copy in tests/goldens. Skips the running test if neither exists.
+// Returns "../shared/goldens/quant/input.f32", or its copy in tests/goldens. Skips the running test if neither exists.
 const char *shared_path(const char *format, ...) FRIT_PRINTF(1, 2);
-// For tests of many cases: is this one's data here? Always true where ../shared is.
+// For tests of many cases: true if the data of a case is present. Always true with ../shared.
 bool shared_has(const char *format, ...) FRIT_PRINTF(1, 2);
-// The least number of cases that a test expects to find: n where ../shared is, else 1.
+// The number of cases that a test must find at least: n with ../shared, otherwise 1.
 size_t shared_least(size_t n);
-// A path in the project's own tree.
+// Returns a path in the project's own tree.
 const char *project_path(const char *format, ...) FRIT_PRINTF(1, 2);
-// A fresh file name in a temporary folder that is removed when the program ends.
+// Returns a new file name in a temporary folder that is removed when the program ends.
 const char *temp_path(const char *name);
 
-// The whole file, malloc'd and zero-terminated; fails the test if it cannot be read.
+// Reads the whole file, malloc'd and zero-terminated; fails the test if it cannot be read.
 char *read_file(const char *path, size_t *n_bytes);
-void expect_equal_files(const char *a, const char *b);   // to the byte
+void expect_equal_files(const char *a, const char *b);   // byte by byte
 void write_file(const char *path, const void *bytes, size_t n_bytes);
 
-// sum((a - b)^2) / sum(b^2): b is the reference. Infinite if a holds something that is not finite.
+// Returns sum((a - b)^2) / sum(b^2), where b is the reference. Infinite if a has a number that is not finite.
 double nmse(const float *a, const float *b, size_t n);
-// n values from a normal distribution.
+// Draws n values from a normal distribution.
 void random_normal(frit_rng *rng, float *values, size_t n, float deviation);
 int64_t random_between(frit_rng *rng, int64_t low, int64_t high);   // both included
 
-// Sanitizers have a malloc of their own, and reserve more addresses than a limit may allow.
+// Sanitizers have their own malloc, and reserve more address space than a limit may allow.
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define IS_SANITIZED 1
 #elif defined __has_feature
@@ -66,7 +66,7 @@ int64_t random_between(frit_rng *rng, int64_t low, int64_t high);   // both incl
 #define IS_SANITIZED 0
 #endif
 
-// Tests of many cases run each FRIT_TEST_STRIDE-th only where a processor is emulated, and under sanitizers.
+// With an emulated processor or a sanitizer, tests of many cases run only every FRIT_TEST_STRIDE-th case.
 #ifndef FRIT_TEST_STRIDE
 #define FRIT_TEST_STRIDE 1
 #endif

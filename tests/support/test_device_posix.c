@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The test device: a queue, a thread that works through it, and a CPU of its own behind that.
+// The test device: a queue, a thread that processes it, and a CPU device inside.
 #include "support/test_device.h"
 
 #include "backend/cpu/cpu.h"
@@ -11,22 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_JOBS = 4, LATE_NS = 20000, POISON = 0xff };   // as numbers: NaN
+enum { N_JOBS = 4, LATE_NS = 20000, POISON = 0xff };   // POISON: bytes of a NaN
 
 typedef struct test_memory {
     frit_memory base;
-    frit_memory *inner;   // of the CPU behind the device
+    frit_memory *inner;   // memory of the inner CPU device
 } test_memory;
 
 typedef struct test_exec {
     struct test_device *device;
     frit_arena arena;
-    frit_graph graph;   // a copy of the plan's: its shapes are those of the run
+    frit_graph graph;   // a copy of the plan's graph, whose shapes are those of the run
     frit_plan *plan;
     frit_exec *inner;
-    frit_cache cache;        // in the memory of the CPU behind the device
-    test_memory values[2];   // what the inner executable's results and inputs lie in
-    float *rows;             // of the output, on the host
+    frit_cache cache;        // in the memory of the inner CPU device
+    test_memory values[2];   // memory of the inner executable's results and inputs
+    float *rows;             // of the output, in host memory
 } test_exec;
 
 typedef enum job_kind { JOB_RUN, JOB_READ, JOB_WRITE, JOB_COPY } job_kind;
@@ -35,17 +35,17 @@ typedef struct job {
     job_kind kind;
     test_exec *exec;   // JOB_RUN
     frit_batch batch;
-    frit_step_output wanted;    // of executables that have an output
-    frit_step_output *output;   // is touched by these alone
-    uint8_t *input;             // what the batch points to
+    frit_step_output wanted;    // for executables with an output
+    frit_step_output *output;   // written by these executables only
+    uint8_t *input;             // memory of the batch
     size_t n_input;
-    frit_address to, from;   // in the memory of the CPU behind the device
+    frit_address to, from;   // in the memory of the inner CPU device
     void *host;
     const void *given;
     uint64_t n_bytes;
 } job;
 
-typedef struct test_adapter {   // copies of its matrices, in the device's memory
+typedef struct test_adapter {   // copies of an adapter's matrices, in the device's memory
     frit_memory *memory;
     frit_arena arena;
 } test_adapter;
@@ -54,14 +54,14 @@ typedef struct test_device {
     frit_device base;
     frit_device *inner;
     test_device_traits traits;
-    uint64_t n_bytes;   // of all its memory
+    uint64_t n_bytes;   // of all memory of the device
     test_adapter *adapters;
     int32_t n_adapters;
     pthread_t thread;
-    pthread_mutex_t lock;   // of all below
+    pthread_mutex_t lock;   // protects all fields below
     pthread_cond_t changed;
-    job jobs[N_JOBS];    // a ring
-    size_t input_room;   // of each
+    job jobs[N_JOBS];    // a ring buffer
+    size_t input_room;   // of each job
     frit_ticket n_queued, n_done;
     bool ends;
     frit_status status;   // of the first job that failed since the last wait
@@ -81,7 +81,7 @@ static void be_late(void)
     nanosleep(&(struct timespec){.tv_nsec = LATE_NS}, NULL);
 }
 
-// Stale results must not look like results. Inputs are gone after one run: each is given again.
+// Overwrites stale results, so that they cannot be used. Inputs are lost after one run, so each must be given again.
 static frit_status run(const test_device *device, job *j)
 {
     test_exec *exec = j->exec;
@@ -137,7 +137,7 @@ static void *work(void *ctx)
     return NULL;
 }
 
-// A free place at the end of the queue, for the caller to fill.
+// Returns a free job at the end of the queue, which the caller fills.
 static job *next_job(test_device *device)
 {
     pthread_mutex_lock(&device->lock);
@@ -202,7 +202,7 @@ static frit_status device_alloc(frit_device *base, uint64_t n_bytes, frit_memory
     return FRIT_OK;
 }
 
-// The system takes the bytes back: who reads them later fails.
+// The system takes the bytes back, so a later read fails.
 static void device_release(frit_device *base, frit_memory *memory)
 {
     test_device *device = (test_device *)base;
@@ -219,7 +219,7 @@ static void *device_map(const frit_memory *memory)
     return NULL;
 }
 
-// The place in the memory of the CPU behind the device.
+// Finds the address in the memory of the inner CPU device.
 static frit_status find(const test_device *device, frit_address place, uint64_t n_bytes, frit_address *out)
 {
     if (!place.memory || place.memory->device != &device->base)
@@ -293,7 +293,7 @@ static bool device_runs(const frit_device *device, const frit_node *node)
     return is_chosen(node);
 }
 
-// Some of what can be joined: plans of which the device takes only a part are made too.
+// Allows some joins, so that plans are made of which the device runs only a part.
 static bool device_can_join(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device, (void)node, (void)other;
@@ -359,7 +359,7 @@ static frit_status copy_adapter(test_device *device, test_adapter *to, const fri
     return FRIT_OK;
 }
 
-// The device reads its copies alone: where the host's go, nothing changes.
+// The device reads only its copies: freeing the host's matrices changes nothing.
 static frit_status device_set_adapter(frit_device *base, int32_t i, const frit_adapter_table *adapter)
 {
     test_device *device = (test_device *)base;
@@ -400,7 +400,7 @@ static frit_status copy_graph(test_exec *exec, const frit_graph *graph)
     return FRIT_OK;
 }
 
-// The part of the cache that is the device's.
+// Binds the device's part of the cache.
 static frit_status bind_cache(test_exec *exec, const frit_cache *cache)
 {
     frit_address place;
@@ -465,7 +465,7 @@ static frit_address device_value(frit_exec *exec_base, const frit_node *node)
 
 // ------------------------------------------------------------------------------- steps
 
-// All jobs get the room that one needed: a steady step must not allocate, whichever job of the ring it is.
+// Gives all jobs the room that one needed: a steady step must not allocate, for any job of the ring.
 static frit_status copy_batch(test_device *device, job *j, const frit_batch *batch)
 {
     const size_t n_bytes = (size_t)frit_batch_bytes(batch);

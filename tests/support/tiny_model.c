@@ -9,7 +9,7 @@
 enum { N_EMBD = TINY_EMBD, N_HEAD = 4, N_HEAD_KV = 2, HEAD_DIM = N_EMBD / N_HEAD, N_FF = 48 };
 
 typedef struct building {
-    int32_t times;   // as wide
+    int32_t times;   // factor of the width
     gguf_builder b;
     const tiny_options *options;
     frit_rng rng;
@@ -41,7 +41,7 @@ static void add_matrix(building *t, const char *name, int64_t rows, int64_t colu
     float *values = malloc(n * sizeof *values);
     random_normal(&t->rng, values, n, columns == 1 ? 0.1f : 1 / sqrtf((float)columns));
     if (columns == 1)
-        for (size_t i = 0; i < n; i++) values[i] += 1;   // a norm's weight
+        for (size_t i = 0; i < n; i++) values[i] += 1;   // weight of a norm
     if (o->chain) make_chain(name, values, rows, columns);
     if (o->damaged && strcmp(o->damaged, name) == 0) values[n / 2] = NAN;
     bool transposed = o->transposed && strcmp(o->transposed, name) == 0;

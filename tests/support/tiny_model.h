@@ -15,21 +15,22 @@ typedef struct tiny_options {
     int32_t n_vocab, n_layer, n_ctx;
     uint64_t seed;
     const char *arch;
-    const char *without;      // this key or tensor is left out
-    const char *transposed;   // this tensor's shape is reversed, so that it does not fit
-    const char *damaged;      // this tensor holds a NaN
+    const char *without;      // a key or tensor to leave out
+    const char *transposed;   // a tensor whose shape is reversed, so that it does not fit
+    const char *damaged;      // a tensor with a NaN
     int32_t n_pieces;         // of the vocabulary; 0: n_vocab; -1: the file has no vocabulary
     bool no_tensors;
     const char *chat_template;
     bool adds_eos;              // texts end with the EOS
-    const char *rope_scaling;   // by factor 4
+    const char *rope_scaling;   // with factor 4
     enum {
         TINY_NO_NEXT,
         TINY_NEXT,        // has a layer for multi-token prediction, with a head and embeddings of its own
-        TINY_NEXT_TIED,   // it shares the model's
+        TINY_NEXT_TIED,   // the layer for multi-token prediction shares the model's head and embeddings
     } next;
-    bool chain;      // the next token follows from the last one, and that layer says which
-    int32_t times;   // as wide, its heads and feed-forward too; 0: 1
+    bool chain;      // the next token depends on the last one only, and the layer for multi-token prediction predicts
+                     // it
+    int32_t times;   // factor of the width, of heads and of the feed-forward; 0: 1
 } tiny_options;
 
 // Writes the file into the test's temporary folder; the path is valid as that of temp_path is.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Its template and its scripts.
+// The template and the scripts of the model with tools.
 #include "support/tool_model.h"
 
 #include "support/scripted_model.h"
 #include "support/support.h"
 
-// The last message of the user is the name of a script; after a tool's result there is one of its own.
+// The user's last message is the name of a script; after a tool's result a script of its own follows.
 static const char chat_template[] =
     "{% if tools %}tools: {{ tools | tojson }}\n{% endif %}{% for m in messages %}[{{ m.role }}]"
     "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}"

@@ -5,7 +5,7 @@
 //     weather          <think>Hm, weather.</think> Let me look. get_weather {"city": "Paris"}
 //     (a result)       It is 21 degrees.
 //     two              add {"a": 1}, add {"a": 2}
-//     bad              a call that is no JSON
+//     bad              a call that is not JSON
 //     five             add {"a": 5}
 //     json             {"a": 5}
 #pragma once

@@ -83,7 +83,7 @@ static const char tools_text[] =
     "{\"name\": \"sum-2_numbers\", \"description\": \"Adds\", \"parameters\": {\"type\": \"object\", \"properties\": "
     "{\"a\": {\"type\": \"number\", \"description\": \"a\"}}}}}]";
 
-// Calls with arguments of every kind; the arguments of the first are what templates are likely to get wrong.
+// Calls with arguments of every kind; those of the first call are hard for templates.
 static const char *const call_sets[] = {
     "[{\"id\": \"call00001\", \"type\": \"function\", \"function\": {\"name\": \"get_weather\", \"arguments\": "
     "{\"city\": "
@@ -103,7 +103,7 @@ static const char *const call_sets[] = {
 };
 
 typedef struct trial {
-    frit_buf prompt, answer;   // what the template writes before the call, and the call
+    frit_buf prompt, answer;   // the template's text before the call, and the call
 } trial;
 
 static json_t *conversation(const chat_shape *shape, json_t *tools, json_t *answer)
@@ -142,7 +142,7 @@ static json_t *with_calls(const chat_shape *shape, const json_t *calls, const ch
     return message;
 }
 
-// Where the mark begins that the position is inside of.
+// The start of the mark around the position.
 static size_t mark_start(const char *text, size_t at)
 {
     for (size_t i = at; i-- > 0 && text[i] != '>' && text[i] != '\n' && at - i < 40;)
@@ -150,8 +150,8 @@ static size_t mark_start(const char *text, size_t at)
     return at;
 }
 
-// Splits a rendered conversation where the assistant's answer begins, and drops what ends the turn. Both are found by
-// comparing with an answer of plain text.
+// Cuts the assistant's answer out of a rendered conversation, without the text that ends the turn. Both ends are found
+// by comparison with an answer of plain text.
 static bool cut_answer(const frit_chat *chat, const chat_shape *shape, json_t *tools, const frit_buf *whole, trial *t)
 {
     frit_buf plain = {0};
@@ -271,7 +271,7 @@ static bool try_reasoning(const frit_chat *chat, const char *name)
     frit_buf whole = {0}, head = {0};
     assert_true(frit_probe_render(chat, frit_probe_chat(shape, frit_probe_thought(shape->reasoning_key), false, false),
                                   &whole));
-    // The answer begins behind the question's turn; what the template writes before is found in the text itself.
+    // The answer begins after the question's turn; the template's text before it is found in the text itself.
     const char *question = strstr(whole.data, PROBE_QUESTION), *thought = strstr(question, PROBE_REASONING);
     const char *said = strstr(thought, PROBE_TEXT);
     const char *open = format->style == CALL_CHANNELS ? "<|channel|>" : format->think_open.ptr;
@@ -284,7 +284,7 @@ static bool try_reasoning(const frit_chat *chat, const char *name)
         good = strcmp(text_of(&got.reasoning), PROBE_REASONING) == 0 && strcmp(text_of(&got.text), PROBE_TEXT) == 0;
         if (!good) printf("  %s: reasoning '%s', text '%s'\n", name, text_of(&got.reasoning), text_of(&got.text));
         taken_free(&got);
-        // ... and where the prompt has the opening mark already.
+        // Also if the prompt has the opening mark already.
         size_t n_open = format->style == CALL_CHANNELS ? 0 : format->think_open.len;
         got = take(format, NULL, (frit_str){prompt.ptr, prompt.len + n_open},
                    (frit_str){answer.ptr + n_open, answer.len - n_open}, chunks[c]);
@@ -366,7 +366,7 @@ static void what_is_no_call_is_text(void **state)
         "<tool_call>[]</tool_call>",
         "<tool_call>[1, 2]</tool_call>",
         "<tool_call><tool_call><tool_call><tool_call>",
-        "{\"name\": \"sum-2_numbers\", \"arguments\": {\"a\": 1}}",   // without its mark, where the format has one
+        "{\"name\": \"sum-2_numbers\", \"arguments\": {\"a\": 1}}",   // without its mark, if the format has one
         "\xe2\x82\xac <tool_cal\xe2\x82\xac",
     };
     frit_chat *chat = hermes();
@@ -398,7 +398,7 @@ static void calls_are_found_between_and_after_text(void **state)
     frit_chat *chat = hermes();
     check(chat, "", "Let me see.\n\n<tool_call>\n" CALL "\n</tool_call>", "", "Let me see.", ADD_1);
     check(chat, "", "<think>\nHm.\n\n</think>\n\nYes.\n<tool_call>" CALL "</tool_call>", "Hm.", "Yes.", ADD_1);
-    check(chat, "", "<tool_call>\n" CALL, "", "", ADD_1);   // nothing closes it, but all of it is there
+    check(chat, "", "<tool_call>\n" CALL, "", "", ADD_1);   // no mark closes it, but the call is complete
     check(chat, "", "<tool_call>\n" CALL "\n</tool_c", "", "", ADD_1);
     check(chat, "", "<tool_call>\n" CALL "\n</tool_call>\nDone.", "", "Done.", ADD_1);
     check(chat, "", "<tool_call>{bad}</tool_call>\n<tool_call>\n" CALL "\n</tool_call>", "",
@@ -515,7 +515,7 @@ static const answer_format named = {.style = CALL_NAMED, .call_open = MARK("<c>"
 
 static const struct {
     const answer_format *format;
-    const char *before, *after;   // of a name in a call
+    const char *before, *after;   // text around a name in a call
 } forms[] = {
     {&json_calls, "<c>{\"name\": \"", "\", \"args\": {}}</c>"},
     {&named, "<c>", "[A]{}"},
@@ -570,7 +570,7 @@ static void a_name_with_control_characters_is_no_name(void **state)
             frit_buf_text(&answer, forms[i].after);
             for (size_t c = 0; c < FRIT_COUNT(chunks); c++) {
                 const size_t n = count_calls(forms[i].format, (frit_str){answer.data, answer.len}, chunks[c]);
-                if (n != (k == 0)) fail_msg("form %zu, name %zu: %zu calls", i, k, n);   // the first is a name
+                if (n != (k == 0)) fail_msg("form %zu, name %zu: %zu calls", i, k, n);   // the first is valid
             }
             frit_buf_free(&answer);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Chat templates: conversations of plain messages as the published templates render them.
+// Chat templates: conversations of plain messages, as the published templates render them.
 #include "support/support.h"
 
 #include "text/chat/chat.h"
@@ -27,7 +27,7 @@ static frit_status apply(const frit_chat *chat, const frit_message *messages, si
     return status;
 }
 
-// The scenario's messages if they are plain ones; 0 otherwise.
+// Reads the scenario's messages if they are plain ones; returns 0 otherwise.
 static size_t plain_messages(const json_t *scenario, frit_message messages[16])
 {
     size_t n = 0, i;

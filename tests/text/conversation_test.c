@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Conversations as clients write them become what each template takes; wrong ones get a sentence with the place.
+// Conversations in the form of clients are converted to the form of each template; invalid ones get an error with the
+// position.
 #include "support/golden_chat.h"
 
 #include "text/chat/conversation.h"
 
-// The rendered prompt, malloc'd.
+// Returns the rendered prompt, malloc'd.
 static char *render(const frit_chat *chat, const char *text)
 {
     json_t *request = parse(text);
@@ -43,7 +44,7 @@ static void calls_take_the_form_that_the_template_prints(void **state)
         {"meetkai-functionary-medium-v3.2", ">>>get_weather\n{\"city\": \"Paris\", \"n\": 1}"},
         {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "get_weather\n```json\n{\"city\": \"Paris\", \"n\": 1}\n```"},
         {"Qwen3-Coder", "<parameter=city>\nParis\n</parameter>"},
-        {"google-gemma-4-31B-it", "response:get_weather{value:"},   // the name that the result itself does not have
+        {"google-gemma-4-31B-it", "response:get_weather{value:"},   // the result itself does not have the name
         {"fireworks-ai-llama-3-firefunction-v2", "functools[{\"name\": \"get_weather\""},
         {"Mistral-Small-3.2-24B-Instruct-2506", "[TOOL_CALLS]get_weather[CALL_ID]call00007[ARGS]"},
     };
@@ -154,7 +155,7 @@ static void wrong_conversations_are_refused_with_their_place(void **state)
     frit_chat_free(chat);
 }
 
-// A template that tells of tools in its own words, and shows no calls.
+// A template that renders tools in its own words, but no calls.
 static void calls_without_a_place_are_written_into_messages(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void calls_without_a_place_are_written_into_messages(void **state)
     frit_chat_free(chat);
 }
 
-// Templates that list tools, and expect the calls of the history in the content as the model wrote them.
+// Templates that list tools, and expect calls of the history in the content, in the model's own format.
 static void calls_of_the_history_are_written_as_the_model_writes_them(void **state)
 {
     (void)state;
@@ -193,7 +194,7 @@ static void calls_of_the_history_are_written_as_the_model_writes_them(void **sta
     }
 }
 
-// Gemma 2 has neither a system prompt nor tools, and refuses roles that do not take turns.
+// Gemma 2 supports neither a system prompt nor tools, and requires alternating roles.
 static void tools_without_a_place_are_written_into_messages(void **state)
 {
     (void)state;
@@ -207,7 +208,7 @@ static void tools_without_a_place_are_written_into_messages(void **state)
     if (!tool || !call || tool > call) fail_msg("'%s'", text);
     free(text);
     frit_chat_free(chat);
-    // Where contents are lists of parts, and where a text stands beside a call or a result.
+    // Contents that are lists of parts, and texts beside a call or a result.
     static const char parts[] =
         "{% for m in messages %}[{{ m.role }}]{% for p in m.content %}{{ p['text'] }}{% endfor %};"
         "{% endfor %}";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokenizer files that are refused, each with a sentence, and texts and rules that must not take for ever.
+// Tokenizer files that are refused, each with an error, and texts and rules that must not take forever.
 #include "support/support.h"
 
 #include "text/stream.h"
@@ -96,7 +96,7 @@ static void hopeless_regexes_end_soon(void **state)
         frit_status status = frit_tokenizer_encode(s.tokenizer, (frit_str){long_text, sizeof long_text}, 0, &ids);
         if (status != FRIT_OK) assert_int_equal(status, FRIT_E_TIMEOUT);
         if (seconds() - start > 1) print_message("%s took %.1f s\n", regexes[i], seconds() - start);
-        assert_true(seconds() - start < 10);   // the machine may be busy: not a benchmark
+        assert_true(seconds() - start < 10);   // a generous limit, because the machine may be busy
         frit_ids_free(&ids);
         close_subject(&s);
     }
@@ -121,7 +121,7 @@ static void normalizers_that_double_a_text_are_stopped(void **state)
     close_subject(&s);
 }
 
-// What a stream gives of random tokens is the decoded text, with what is not UTF-8 replaced.
+// Checks that a stream of random tokens gives the decoded text, with invalid UTF-8 replaced.
 static void check_stream(const subject *s, frit_rng *rng)
 {
     for (int round = 0; round < 200; round++) {
@@ -182,7 +182,7 @@ static void a_megabyte_of_one_thing_is_encoded_at_once(void **state)
             assert_ok(frit_tokenizer_encode(s.tokenizer, (frit_str){text.data, text.len}, 0, &ids));
             double taken = seconds() - start;
             if (taken > 2) print_message("%s: a megabyte of '%s' took %.1f s\n", names[i], units[k], taken);
-            assert_true(taken < 30);   // not a benchmark: quadratic time would be minutes
+            assert_true(taken < 30);   // a generous limit; quadratic time would be minutes
             frit_ids_free(&ids);
             frit_buf_free(&text);
         }

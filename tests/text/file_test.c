@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokenizers read from the files that models are published with, against the ids of their makers' libraries.
+// Tokenizers read from the files that models are published with, compared with the ids of their reference libraries.
 #include "support/support.h"
 
 #include "base/utf8.h"
@@ -76,7 +76,7 @@ static int compare_text(const subject *s, const json_t *golden_ids, frit_str wan
     return !same;
 }
 
-// Goldens that hold lists: texts, ids, ids_with_special, decoded. `parse`: the library recognises special tokens.
+// Checks goldens of lists: texts, ids, ids_with_special, decoded. `parse`: the library recognises special tokens.
 static void check_lists(const char *path, const char *golden_path, unsigned parse)
 {
     subject s;
@@ -99,7 +99,7 @@ static void check_lists(const char *path, const char *golden_path, unsigned pars
     assert_int_equal(n_bad, 0);
 }
 
-// Goldens that are a list of {"text", "ids", "decoded"}.
+// Checks goldens that are a list of {"text", "ids", "decoded"}.
 static void check_items(const char *path, const char *golden_path, unsigned flags)
 {
     subject s;
@@ -167,7 +167,7 @@ static void wordpiece_gives_the_ids_of_its_library(void **state)
                 FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL);
 }
 
-// Small tokenizers with combinations of flags, and what the tokenizers library makes of texts: flags.py writes them.
+// Small tokenizers with combinations of flags, and the results of the tokenizers library; written by flags.py.
 static int check_made_up(const json_t *row, size_t i)
 {
     const char *path = temp_path("flags.json");

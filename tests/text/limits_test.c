@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bad input costs little: what is refused is refused with one sentence, within a second of processor time and 100 MB.
-// Each case runs in a process of its own, whose time and memory the system counts.
+// Invalid input costs little: it is refused with an error within a second of processor time and 100 MB. Each case runs
+// in a process of its own, whose time and memory the system counts.
 #include "support/support.h"
 
 #include "text/chat/chat.h"
@@ -12,22 +12,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Bad input takes less than a second of processor time on an idle machine, and minutes where a limit is missing.
+// Invalid input takes less than a second of processor time on an idle machine, and minutes if a limit is missing.
 enum { MOST_SECONDS = 10, MOST_MEGABYTES = 100 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool is_measured = false;   // sanitizers cost more than what they watch
+static const bool is_measured = false;   // sanitizers cost more than the tested code
 #else
 static const bool is_measured = true;
 #endif
 
 typedef struct bad_case {
     const char *name;
-    frit_status (*run)(const char *text);   // what the child does; it has a sentence then
+    frit_status (*run)(const char *text);   // runs in the child process, which then has an error
     const char *unit;                       // of the text: head, unit n times, tail
     size_t n;
     const char *head, *tail;
-    bool may_pass;   // it may also be served, within the same limits
+    bool may_pass;   // the input may be accepted, within the same limits
 } bad_case;
 
 static frit_status render(const char *source)
@@ -44,8 +44,8 @@ static frit_status render(const char *source)
     return status;
 }
 
-// Opens a template as a model's own: sample conversations are rendered to find out what it supports. One that cannot be
-// used is replaced, so that the sentence is that of a warning.
+// Opens a template as a model's own: sample conversations are rendered to find the features that it supports. A
+// template that cannot be used is replaced, so the error is the text of a warning.
 static void keep_sentence(void *ctx, frit_log_level level, const char *sentence)
 {
     (void)ctx;
@@ -120,7 +120,7 @@ static const bad_case cases[] = {
     {.name = "sorting what cannot be compared fast",
      .run = render,
      .head = "{% set s = 'x' * 100000 %}{{ range(100000) | map('string') | map('replace', '', s) | sort }}"},
-    // Templates that print or keep too much: a gigabyte each, if they were let.
+    // Templates that would print or store a gigabyte each.
     {.name = "a gigabyte in a loop",
      .run = render,
      .head = "{% for i in range(100000) %}{{ 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' * 320 }}{% endfor %}"},
@@ -241,7 +241,7 @@ static char *text_of(const bad_case *c)
     return text.data;
 }
 
-// What the child found goes through a pipe: status, then the sentence.
+// The child writes its results to a pipe: the status, then the error.
 static void run_child(const bad_case *c, const char *text, int to)
 {
     char report[FRIT_ERROR_BYTES + 16];

@@ -9,8 +9,8 @@
 
 enum { N_TOKENS = 24, MAX_SYMBOLS = 300 };
 
-// What every pair of tokens costs and becomes; a cost of -1: it is not joined. Few costs, so that many are equal, and
-// some merges make pairs that are cheaper than themselves.
+// The cost and the result of each pair of tokens; a cost of -1: the pair is not joined. There are few different costs,
+// so that many are equal, and some merges make pairs that are cheaper than themselves.
 typedef struct table {
     int cost[N_TOKENS][N_TOKENS];
     frit_token merged[N_TOKENS][N_TOKENS];
@@ -36,7 +36,7 @@ static bool find_pair(const void *ctx, const frit_symbol *left, const frit_symbo
     return *cost >= 0;
 }
 
-// Joins the cheapest pair, of equal ones the leftmost, until there is no more. Returns how many symbols remain.
+// Joins the cheapest pair, the leftmost of equal ones, until there is no pair. Returns the number of symbols left.
 static int merge_simply(const table *t, frit_token *ids, int n)
 {
     for (;;) {
@@ -81,7 +81,7 @@ static void check_merges(frit_merger *merger, const table *t, frit_token *ids, i
 static void merges_are_those_of_a_search_of_all_pairs(void **state)
 {
     (void)state;
-    static const int64_t costs[] = {1, 3, 20, 5000};   // more than there are lanes: some share one
+    static const int64_t costs[] = {1, 3, 20, 5000};   // more than the number of lanes, so some share one
     frit_rng rng;
     frit_rng_init(&rng, 1);
     frit_merger merger = {0};
@@ -89,7 +89,8 @@ static void merges_are_those_of_a_search_of_all_pairs(void **state)
         const table t = random_table(&rng, costs[round % 4]);
         frit_token ids[MAX_SYMBOLS];
         const int n = (int)random_between(&rng, 1, MAX_SYMBOLS);
-        const int64_t most = round % 3 == 0 ? 0 : random_between(&rng, 1, N_TOKENS - 1);   // 0: a run of one symbol
+        const int64_t most = round % 3 == 0 ? 0 : random_between(&rng, 1, N_TOKENS - 1);   // 0: a sequence of one
+                                                                                           // symbol
         for (int i = 0; i < n; i++) ids[i] = (frit_token)random_between(&rng, 0, most);
         check_merges(&merger, &t, ids, n);
     }

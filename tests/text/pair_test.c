@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Folders with vocab.json and merges.txt, or vocab.txt, and no tokenizer.json, against the ids of transformers 5.24's
-// AutoTokenizer.
+// Folders with vocab.json and merges.txt, or vocab.txt, and no tokenizer.json, compared with the ids of transformers
+// 5.24's AutoTokenizer.
 #include "support/support.h"
 
 #include "base/file/file.h"
@@ -26,7 +26,7 @@ static void write_text(const char *name, const char *text)
         frit_file_remove(in_folder(name));
 }
 
-// The 256 bytes in their order as byte-level BPE writes them, "he", "ll", " w", and what else is asked for.
+// Writes the 256 bytes in the order of byte-level BPE, "he", "ll", " w", and further pieces.
 static void write_pieces(const char *const *more, size_t n_more)
 {
     json_t *vocab = json_object();

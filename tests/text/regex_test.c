@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Regexes over long texts: those of the table take linear time, those of files end with a sentence where they do not,
-// and looking for a match in steps finds what looking at once would find.
+// Regexes over long texts: those of the table take linear time, regexes of files end with an error if they do not, and
+// a search in steps finds the same matches as a single search.
 #include "support/growth.h"
 #include "support/support.h"
 
@@ -64,7 +64,7 @@ static void every_pre_tokenizer_cuts_long_runs_of_one_character_in_linear_time(v
 
 // ------------------------------------------------------------------------------------- regexes of files
 
-// Matches from the start to the end of the text, or to the first failure; *allowed_s is the time that this may take.
+// Matches from the start to the end of the text, or to the first failure; *allowed_s is the time limit.
 static frit_status match_all(const frit_regex *regex, frit_str text, size_t *n_matches, double *allowed_s)
 {
     frit_matcher matcher;
@@ -90,11 +90,11 @@ static void a_regex_that_takes_quadratic_time_is_given_up(void **state)
 {
     (void)state;
     static const char *const sources[] = {
-        "(?=a*b)a",           // looks over the whole text from every place, and finds nothing
-        "a(?=a*[^b]?)",       // ... and finds something everywhere
-        "(?=a*[bc])a|x",      // ...
-        "(?:(?=a*)a)*[bc]",   // ... in every step of a loop
-        "(a+)+[bc]",          // goes back over all ways to cut the text
+        "(?=a*b)a",       // looks ahead over the whole text from every position, and finds nothing
+        "a(?=a*[^b]?)",   // as above, but finds a match everywhere
+        "(?=a*[bc])a|x",
+        "(?:(?=a*)a)*[bc]",   // looks ahead in every step of a loop
+        "(a+)+[bc]",          // backtracks over all ways to cut the text
         "(?:a|a|aa)*c",     "(?:(?:a+)*)*d", "(a*)\\1*(a*)\\2*e", "\\s*[\\r\\n]+|a+?(?=a*$)x",
     };
     enum { N = 1 << 18 };
@@ -109,7 +109,7 @@ static void a_regex_that_takes_quadratic_time_is_given_up(void **state)
         double seconds = seconds_since(start);
         print_message("%-28s %.2f s: %s\n", sources[i], seconds, status == FRIT_OK ? "done" : frit_error());
         assert_true(status == FRIT_OK || status == FRIT_E_TIMEOUT);
-        // The library's own limit, of this thread's time; a search that has begun is not broken off.
+        // The library's own limit of this thread's time; a call that has begun is not interrupted.
         if (seconds > 1.5 * allowed) fail_msg("%s: %.2f s, allowed are %.2f", sources[i], seconds, allowed);
         frit_regex_free(regex);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The template interpreter: published chat templates, Python's ways of printing, and what must be refused.
+// The template interpreter: published chat templates, Python's output formats, and refusals.
 #include "support/support.h"
 
 #include "text/template/template.h"
@@ -28,7 +28,7 @@ static json_t *variables_of(const json_t *scenario, bool generate)
     return variables;
 }
 
-// What a failure's sentence keeps of a message.
+// Converts a message as errors do.
 static void as_sentence(const char *message, char out[FRIT_ERROR_BYTES])
 {
     snprintf(out, FRIT_ERROR_BYTES, "%s", message);
@@ -38,7 +38,7 @@ static void as_sentence(const char *message, char out[FRIT_ERROR_BYTES])
 
 static double slowest_ms;
 
-// One rendering against its golden. True if it is as it should be.
+// Compares a rendering with its golden. Returns true if they are equal.
 static bool check_rendering(const char *name, const frit_template *template, const json_t *scenarios,
                             const json_t *golden)
 {
@@ -104,7 +104,7 @@ static void published_templates_render_as_published(void **state)
 
 // ------------------------------------------------------------------------------------- single expressions
 
-// Templates of our own that are hard on an interpreter; nasty/render.py made what is expected, with Jinja.
+// Test templates that are hard for an interpreter; nasty/render.py made the expected output, with Jinja.
 static void nasty_templates_render_as_jinja_renders_them(void **state)
 {
     (void)state;
@@ -417,7 +417,7 @@ static int64_t steps_of(frit_str source, frit_status *status)
     return n_steps;
 }
 
-// Names are found by looking at all of them, which costs steps where there are many.
+// Names are found by linear search, which costs steps if there are many.
 static void many_names_cost_steps(void **state)
 {
     (void)state;
@@ -430,7 +430,7 @@ static void many_names_cost_steps(void **state)
         {"{%% set v%d=1 %%}", 5000, FRIT_OK},
         {"{%% set v%d=1 %%}", 45000, FRIT_E_LIMIT},
         {"{%% macro m%d()%%}{%%endmacro%%}", 5000, FRIT_OK},
-        {"{{v%d}}", 50000, FRIT_OK},   // of none there is anything to look at
+        {"{{v%d}}", 50000, FRIT_OK},   // undefined names cost nothing
         {"{%% set ns.v%d=1 %%}", 30000, FRIT_E_LIMIT},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
@@ -446,7 +446,7 @@ static void many_names_cost_steps(void **state)
         const int64_t n = rows[i].n, least = strstr(rows[i].unit, "{{") || n < 64 ? n : n * n / 2 / 40;
         if (status != rows[i].status) fail_msg("row %zu: status %d after %lld steps", i, status, (long long)n_steps);
         if (status == FRIT_OK && n_steps < least) fail_msg("row %zu: %lld steps", i, (long long)n_steps);
-        if (status == FRIT_OK && n < 64) assert_true(n_steps < 4 * n + 16);   // of few names nothing is counted
+        if (status == FRIT_OK && n < 64) assert_true(n_steps < 4 * n + 16);   // few names cost no steps
         if (status != FRIT_OK) assert_non_null(strstr(frit_error(), "takes more than 20000000 steps"));
         frit_buf_free(&source);
     }
@@ -479,7 +479,7 @@ static void a_template_has_two_megabytes_and_so_many_tokens_at_most(void **state
     }
 }
 
-// Two to the sixty items would be printed, of which the first 16 MiB are.
+// Two to the sixty items would be printed; only the first 16 MiB are.
 static void printing_ends_where_a_text_is_too_long(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokenizers against published vocabularies: ids in three modes, and the way back to text.
+// Tokenizers against published vocabularies: ids in three modes, and decoding.
 #include "support/growth.h"
 #include "support/support.h"
 
@@ -25,7 +25,7 @@ static void say(void *ctx, frit_log_level level, const char *sentence)
     print_message("note: %s\n", sentence);
 }
 
-// `pre`: the pre-tokenizer to use instead of the file's, or NULL.
+// `pre`: a pre-tokenizer instead of the file's, or NULL.
 static void open_subject(subject *s, const char *path, const char *pre)
 {
     memset(s, 0, sizeof *s);
@@ -63,7 +63,7 @@ static frit_str text_of(const json_t *json)
     return (frit_str){json_string_value(json), json_string_length(json)};
 }
 
-// Counts texts whose ids differ, and tells about the first ones.
+// Counts texts whose ids differ, and prints the first ones.
 static int count_differences(const subject *s, const char *what, const json_t *texts, const json_t *golden,
                              unsigned flags)
 {
@@ -163,7 +163,7 @@ static frit_str str_of(const frit_buf *buf)
     return (frit_str){buf->len ? buf->data : "", buf->len};
 }
 
-// Encodes and decodes; fails unless the text comes back.
+// Encodes and decodes; fails unless the result is the text.
 static void check_round_trip(const subject *s, frit_str text, unsigned flags)
 {
     frit_ids ids = {0};
@@ -284,7 +284,7 @@ static void bytes_that_are_no_text_survive_in_sentencepiece(void **state)
     close_subject(&s);
 }
 
-// The streamed text of random tokens is the decoded text, with what is not UTF-8 replaced.
+// The streamed text of random tokens is the decoded text, with invalid UTF-8 replaced.
 static void a_stream_gives_the_repaired_text(void **state)
 {
     (void)state;
@@ -333,7 +333,7 @@ static void a_stream_gives_the_repaired_text(void **state)
 
 // ------------------------------------------------------------------------------------- long texts
 
-// Repetitions of these tempt a tokenizer into quadratic time.
+// Repetitions of these texts would take quadratic time in a simple tokenizer.
 static const char *const units[] = {"a",    " ",  "7", "\n",  " a",  "'", "\xcc\x81", "\xe6\x97\xa5",
                                     "\xff", "<|", "A", "\t ", " \n", "aB"};
 

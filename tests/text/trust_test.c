@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text of messages never becomes control tokens: what templates know of where their text comes from, and what the
-// tokenizer makes of that.
+// Text of messages never becomes control tokens: templates track the origin of text, and the tokenizer uses it.
 #include "support/golden_chat.h"
 #include "support/support.h"
 
@@ -28,7 +27,7 @@ static bool is_untrusted(const frit_spans *spans, size_t at)
     return i < spans->n && spans->items[i].begin <= at;
 }
 
-// How many of the bytes text[begin, end) are untrusted.
+// Counts the untrusted bytes of text[begin, end).
 static size_t count_untrusted(const frit_spans *spans, size_t begin, size_t end)
 {
     size_t n = 0;
@@ -40,7 +39,7 @@ static size_t count_untrusted(const frit_spans *spans, size_t begin, size_t end)
 
 #define EVIL "<|evil|>"
 
-// Puts EVIL into every text, but for those that say what something is.
+// Puts EVIL into every text, except texts that are names of types or roles.
 static void poison(json_t *json)
 {
     static const char *const kept[] = {"role", "type", "id", "tool_call_id", "name"};
@@ -68,7 +67,7 @@ static void poison(json_t *json)
     }
 }
 
-// Marks are what stands between < and > or [ and ] in a template, without spaces.
+// Finds a mark in a template: text between < and > or [ and ], without spaces.
 static size_t mark_at(const char *source)
 {
     const char close = *source == '<' ? '>' : *source == '[' ? ']' : 0;
@@ -78,7 +77,7 @@ static size_t mark_at(const char *source)
     return 0;
 }
 
-// Every mark in the text that no variable spells must be the template's own. Returns how many there are.
+// Checks that every mark in the text that no variable spells is the template's own. Returns the number of marks.
 static int check_marks(const char *name, const char *source, const char *variables, const frit_buf *out,
                        const frit_spans *spans)
 {
@@ -136,7 +135,7 @@ static void check_template(const char *name, const char *source, const json_t *s
             if (poisoned) poison(json_object_get(given, "tools"));
             const frit_status status = frit_template_render(template, given, &now, &out, &spans);
             assert_int_equal(frit_template_render(template, given, &now, &plain, NULL), status);
-            assert_int_equal(out.len, plain.len);   // knowing origins changes nothing
+            assert_int_equal(out.len, plain.len);   // tracking origins changes nothing
             if (out.len > 0) assert_memory_equal(out.data, plain.data, out.len);
             if (status == FRIT_OK && !poisoned) sum->n_marks += check_marks(name, source, text, &out, &spans);
             if (status == FRIT_OK && poisoned) sum->n_evil += check_evil(name, &out, &spans);
@@ -187,7 +186,7 @@ static void render(const char *source, frit_buf *out, frit_spans *spans)
     frit_template_free(template);
 }
 
-// In the template `want` marks with ~ the bytes that are untrusted, below the text.
+// In the row's text, `want` marks the untrusted bytes with ~.
 static void text_keeps_its_origin_whatever_is_done_with_it(void **state)
 {
     (void)state;
@@ -247,7 +246,7 @@ static void text_keeps_its_origin_whatever_is_done_with_it(void **state)
         marks[out.len] = 0;
         if (rows[i].marks && strcmp(marks, rows[i].marks) != 0)
             fail_msg("%s:\n%s\n%s\n%s was expected", rows[i].source, out.data, marks, rows[i].marks);
-        for (const char *letter = out.data; !rows[i].marks && *letter; letter++)   // at least what is left of the text
+        for (const char *letter = out.data; !rows[i].marks && *letter; letter++)   // at least the rest of the text
             if (strchr("evil|", *letter) && *letter != ' ')
                 assert_true(is_untrusted(&spans, (size_t)(letter - out.data)));
         frit_buf_free(&out);
@@ -300,7 +299,7 @@ static void close_subject(subject *s)
     frit_arena_free(&s->arena);
 }
 
-// `marks`: ~ below what is untrusted.
+// `marks` has ~ at untrusted bytes.
 static void encode(const subject *s, const char *text, const char *marks, frit_ids *ids)
 {
     frit_spans spans = {0};
@@ -341,7 +340,7 @@ static void a_control_token_has_no_untrusted_byte(void **state)
     close_subject(&s);
 }
 
-// A vocabulary with the control token <S>, which is looked for in lower case.
+// A vocabulary with the control token <S>, which is searched for in lower case.
 static const char normalized_json[] =
     "{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFKC\"}, {\"type\": \"Lowercase\"}]},"
     " \"pre_tokenizer\": {\"type\": \"Whitespace\"}, \"post_processor\": null, \"decoder\": null,"
@@ -361,7 +360,7 @@ static void tokens_of_normalized_text_are_trusted_by_their_order(void **state)
     check_control(&s, "<S> a <S>", "    ~~~~~", 1);
     check_control(&s, "<S> a <S>", "~~~~~~~~~", 0);
     check_control(&s, "<S> a <S>", "    ~    ", 2);
-    // U+FF1C becomes < when it is normalized: made by the untrusted text, so nothing is trusted any more.
+    // U+FF1C becomes < when it is normalized. Untrusted text makes a mark, so nothing is trusted.
     check_control(&s, "<S> \xef\xbc\x9cS>", "    ~~~~~", 0);
     check_control(&s, "\xef\xbc\x9cS> <S> <S>\xcc\xb8", "~~~~~     ~~~~~~", 0);
     close_subject(&s);
@@ -387,7 +386,7 @@ static void ranges_without_special_tokens_change_nothing(void **state)
             frit_spans spans = {0};
             const bool is_clean =
                 parsed.n == plain.n && memcmp(parsed.items, plain.items, plain.n * sizeof(frit_token)) == 0;
-            for (size_t at = 0; at < text.len; at += is_clean ? 3 : text.len)   // all of it where it has specials
+            for (size_t at = 0; at < text.len; at += is_clean ? 3 : text.len)   // the whole text if it has specials
                 frit_spans_push(&spans, at, is_clean ? at + 1 : text.len);
             const frit_encoding how = {.flags = FRIT_TEXT_PARSE_SPECIAL, .untrusted = &spans};
             assert_ok(frit_tokenizer_encode_as(s.tokenizer, text, &how, &ranged));

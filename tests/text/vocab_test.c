@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vocabularies: what is read, what is inferred, and every inconsistency that is refused.
+// Vocabularies: reading, inference, and a refusal for every inconsistency.
 #include "support/support.h"
 
 #include "text/tokenizer/tokenizer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Published tokenizers as the keys of a GGUF file: read back, they give the same tokens for the goldens' texts.
+// Published tokenizers written as keys of a GGUF file: read back, they give the same tokens for the goldens' texts.
 #include "support/support.h"
 
 #include "text/tokenizer/tokenizer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tiles of AMX in C, each thread's own. A kernel that uses one before the configuration, or after its release, ends the
-// program, as on a processor. The compiler includes tiles.h before this file too.
+// AMX tiles in C, separate for each thread. A kernel that uses a tile before the configuration, or after its release,
+// ends the program, as on a processor. The compiler includes tiles.h before this file too.
 #include "base/machine/cpu.h"
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ static void check(bool holds, const char *what)
     abort();
 }
 
-// Only whole tiles are known here: 16 rows of 64 bytes.
+// Supports only whole tiles: 16 rows of 64 bytes.
 void frit_tiles_configure(const void *config)
 {
     const uint8_t *bytes = config;
@@ -80,7 +80,7 @@ static inline float from_bf16(uint16_t bits)
     return as_float((uint32_t)bits << 16);
 }
 
-// Kernels that call it need more than this.
+// Kernels that call these functions need more than AVX-512F.
 #define VECTORS __attribute__((target("avx512f")))
 
 // sum[r, c] += a[r, 2 k] * b[k, 2 c] + a[r, 2 k + 1] * b[k, 2 c + 1], for k = 0, 1, ...
@@ -90,14 +90,14 @@ VECTORS void frit_tiles_multiply(int sum, int a, int b)
     for (int r = 0; r < ROWS; r++) {
         for (int k = 0; k < BYTES / 4; k++) {
             const float first = from_bf16(tiles[a].bf16[r][2 * k]), second = from_bf16(tiles[a].bf16[r][2 * k + 1]);
-            for (int c = 0; c < BYTES / 4; c++)   // words: the first in the lower half
+            for (int c = 0; c < BYTES / 4; c++)   // words: the first element in the lower half
                 tiles[sum].floats[r][c] +=
                     first * as_float(tiles[b].words[k][c] << 16) + second * as_float(tiles[b].words[k][c] & 0xffff0000);
         }
     }
 }
 
-void frit_tiles_multiply_bytes(int sum, int a, int b)   // of the probe, which only counts operations
+void frit_tiles_multiply_bytes(int sum, int a, int b)   // for the probe, which only counts operations
 {
     check(is_configured, "a product without a configuration");
     (void)sum;
@@ -105,7 +105,7 @@ void frit_tiles_multiply_bytes(int sum, int a, int b)   // of the probe, which o
     (void)b;
 }
 
-// What the processor has, and tiles where the rest of what their kernels need is there.
+// The processor's features, and tiles if the processor has all other features that their kernels need.
 unsigned frit_cpu_features(void)
 {
     const unsigned features = frit_cpu_features_of_processor();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// tiles/tiles.h: the instructions of AMX that kernels use, in C, for processors without them.
+// tiles/tiles.h: the AMX instructions that kernels use, in C, for processors without them.
 //
-// The compiler includes this before a kernel file (tests/CMakeLists.txt). A load copies rows and checks that they lie
-// apart as the configuration says; products are of bfloat16, added to f32 in the processor's order.
+// The compiler includes this before a kernel file (tests/CMakeLists.txt). A load copies rows and checks their distance
+// against the configuration. Products are of bfloat16, added to f32 in the processor's order.
 #pragma once
 #include <immintrin.h>
 

@@ -428,7 +428,7 @@ frit_status frit_filter_map(run *r, value v, const call *c, value *out)
     list *items;
     value path;
     FRIT_TRY(frit_var_new_list(r, VALUE_GENERATOR, out));
-    if (!frit_var_is_true(v)) return FRIT_OK;   // and if there are no items
+    if (!frit_var_is_true(v)) return FRIT_OK;   // no items; none is allowed too
     FRIT_TRY(frit_var_iterate(r, v, &items));
     if (c->n == 0 && frit_call_argument(c, SIZE_MAX, "attribute", &path)) return map_attribute(r, items, c, out);
     if (c->n == 0 || c->positional[0].type != VALUE_TEXT) return frit_run_fail(r, "map requires a filter argument");
@@ -461,7 +461,7 @@ static frit_status select_items(run *r, value v, const call *c, bool by_attribut
         if (!t) return frit_run_fail(r, "an unknown test");
         rest = shifted(&rest, 1);
     }
-    if (!frit_var_is_true(v)) return FRIT_OK;   // and if there are no items
+    if (!frit_var_is_true(v)) return FRIT_OK;   // no items; none is allowed too
     FRIT_TRY(frit_var_iterate(r, v, &items));
     for (size_t i = 0; i < items->n; i++) {
         value item;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The cache under random schedules: sessions are made, pushed, run, forked, truncated, saved and freed. They need more
-// pages than there are, and their texts often begin alike. Some sessions generate with drafts, and some shift. No page
-// is lost or unreferenced twice, and logits equal those of a session that ran alone.
+// The cache under random schedules: sessions are created, pushed to, run, forked, truncated, saved and freed. They need
+// more pages than exist, and their texts often have equal beginnings. Some sessions generate with drafts, and some
+// shift. No page is lost or unreferenced twice, and logits equal those of a session that ran alone.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -17,7 +17,7 @@ typedef struct world {
     frit_rng rng, share_rng;
     int32_t n_vocab;
     int n_compared, n_waited, n_found, n_preempted;
-    frit_sampler *sampler;   // NULL: none generates or shifts
+    frit_sampler *sampler;   // NULL: no session generates or shifts
     int n_shifted;
     uint64_t n_drafted;
 } world;
@@ -113,7 +113,8 @@ static void check_pages(const frit_engine *engine)
 
 // ------------------------------------------------------------------------------- what happens
 
-// Compares logits with a session that runs alone, except after a context shift: its keys have seen tokens that left.
+// Compares logits with those of a session that runs alone, unless the context was shifted: the keys then depend on
+// dropped tokens.
 static void compare(world *w, const frit_session *session)
 {
     frit_session *straight;
@@ -131,7 +132,7 @@ static void compare(world *w, const frit_session *session)
     w->n_compared++;
 }
 
-// Texts are one of three, except for some tokens.
+// A text is one of three, with some different tokens.
 static frit_token next_token(world *w, frit_token first, size_t at)
 {
     if (pick(w, 50) == 0) return (frit_token)pick(w, w->n_vocab);
@@ -179,7 +180,7 @@ static void generate(world *w, frit_session *session)
     frit_token tokens[8];
     size_t n;
     if (frit_session_length(session) + FRIT_COUNT(tokens) >= N_CTX) return;
-    assert_ok(frit_session_push(session, (const frit_token[]){1}, 1, NULL));   // else logits may be forgotten
+    assert_ok(frit_session_push(session, (const frit_token[]){1}, 1, NULL));   // otherwise logits may be dropped
     assert_ok(frit_session_speculate(session, &options));
     for (int i = 0; i < 3 && frit_session_length(session) + FRIT_COUNT(tokens) <= N_CTX; i++) {
         const frit_status status = frit_session_next_tokens(session, w->sampler, tokens, FRIT_COUNT(tokens), &n);
@@ -191,7 +192,7 @@ static void generate(world *w, frit_session *session)
     if (pick(w, 2) == 0) assert_ok(frit_session_speculate(session, &(frit_speculate_options){.kind = "none"}));
 }
 
-// Pushes more tokens than fit: the oldest ones leave.
+// Pushes more tokens than fit: the oldest tokens leave.
 static void overflow(world *w, frit_session *session)
 {
     frit_token tokens[MOST_PUSH];
@@ -199,7 +200,7 @@ static void overflow(world *w, frit_session *session)
     for (size_t i = 0; i < MOST_PUSH; i++) tokens[i] = next_token(w, 1, i);
     const size_t n = frit_session_length(session) + MOST_PUSH > N_CTX ? MOST_PUSH : 4;
     const frit_status status = frit_session_push(session, tokens, n, NULL);
-    if (status != FRIT_OK) assert_int_equal(status, FRIT_E_LIMIT);   // what leaves must have run
+    if (status != FRIT_OK) assert_int_equal(status, FRIT_E_LIMIT);   // only tokens that have run can leave
     assert_ok(frit_session_set_shift(session, NULL));
 }
 
@@ -251,7 +252,7 @@ static void happen(world *w)
     case 0:
         assert_ok(frit_session_truncate(session, (size_t)pick(w, (int)frit_session_length(session) + 1)));
         break;
-    case 1: {   // a little
+    case 1: {   // a few tokens
         const size_t n = frit_session_length(session), less = (size_t)pick(w, 8);
         assert_ok(frit_session_truncate(session, n > less ? n - less : 0));
         break;
@@ -280,14 +281,13 @@ static void happen(world *w)
     }
 }
 
-// Variants of a schedule: memory for fewer sessions than there are, host memory and a disk for evicted pages, and
-// sessions that generate and shift. On the test device a quarter of the rounds run, because it computes by the
-// reference.
+// Variants of a schedule: memory for fewer sessions than exist, host memory and a disk for evicted pages, and sessions
+// that generate and shift. On the test device a quarter of the rounds run, because it computes by the reference.
 typedef struct extras {
     int32_t host_mib;
     const char *disk;
     bool generates;
-    int32_t n_sessions;   // of full length that there is room for; 0: ROOM
+    int32_t n_sessions;   // number of full-length sessions with room; 0: ROOM
 } extras;
 
 static void open_world(world *w, const char *path, extras more)
@@ -297,7 +297,7 @@ static void open_world(world *w, const char *path, extras more)
                                          .n_sessions = more.n_sessions > 0 ? more.n_sessions : ROOM,
                                          .n_threads = 1,
                                          .n_batch = 48,
-                                         .deterministic = true,   // texts are cut in many ways
+                                         .deterministic = true,   // texts are divided into steps in many ways
                                          .prefix_host_mib = more.host_mib,
                                          .prefix_disk = more.disk};
     const frit_engine_options alone = {
@@ -336,7 +336,7 @@ static void live_with(const char *path, int n_rounds, bool scarce, extras more)
         if (round % 5 == 0) compare(&w, w.sessions[pick(&w, N_SESSIONS)]);
     }
     assert_true(w.n_compared > n_rounds / 40);
-    if (!on_device) assert_true(w.n_found > n_rounds / 300);   // too few rounds there
+    if (!on_device) assert_true(w.n_found > n_rounds / 300);   // the test device runs too few rounds
     if (!on_device || !more.generates) assert_int_equal(w.n_waited > 0, scarce);
     if (more.generates && !on_device) assert_true(w.n_shifted > 0 && w.n_drafted > 100);
     close_world(&w);
@@ -356,9 +356,9 @@ static void random_schedules_of_full_attention(void **state)
 static void random_schedules_of_windows(void **state)
 {
     (void)state;
-    live(shared_path("goldens/hf/gemma3_text"), 3000, true);    // and full attention
+    live(shared_path("goldens/hf/gemma3_text"), 3000, true);    // with windows and full attention
     live(shared_path("goldens/hf/mistral"), 1500, false);       // windows only
-    live(shared_path("goldens/hf/gemma3n_text"), 1000, true);   // whose cache some layers share
+    live(shared_path("goldens/hf/gemma3n_text"), 1000, true);   // some layers share a cache
 }
 
 static void random_schedules_with_pages_in_the_host(void **state)
@@ -387,7 +387,7 @@ static void random_schedules_of_states(void **state)
 {
     (void)state;
     live(shared_path("goldens/arch/jamba-dense.gguf"), 2000, true);
-    live(shared_path("goldens/arch/mamba-dense.gguf"), 1000, true);   // no pages at all
+    live(shared_path("goldens/arch/mamba-dense.gguf"), 1000, true);   // without pages
 }
 
 // ------------------------------------------------------------------------------- schedules from the beginning
@@ -400,8 +400,8 @@ static int32_t count_used(const frit_kv *kv)
     return n;
 }
 
-// Each schedule has random numbers of its own and up to N_EVENTS events, and ends when all sessions are freed. Pages
-// are compared with a model of the cache after each event. The prefix cache keeps pages of earlier schedules.
+// Runs schedules, each with random numbers of its own and up to N_EVENTS events, until all sessions are freed. After
+// each event, pages are compared with a model of the cache. The prefix cache keeps pages of earlier schedules.
 static void run_schedules(const char *path, int n_schedules, extras more)
 {
     enum { N_EVENTS = 40 };
@@ -444,7 +444,7 @@ static void ten_thousand_random_schedules(void **state)
 
 // ------------------------------------------------------------------------------- windows
 
-// A long text takes no more pages of windows than a short one, and continues as with all positions.
+// A long text uses no more pages of windows than a short one, and continues as it does with all positions cached.
 static void windows_give_their_pages_back(void **state)
 {
     (void)state;

@@ -92,7 +92,7 @@ static void pages_of_all_layers_lie_apart(void **state)
     assert_int_equal(kv.n_bytes, 5 * page_bytes_of(specs, 3, KV_F16));
     assert_int_equal(kv.n_bytes, 5 * 32 * 2 * (2 * 16 + 2 * 8 + 4 + 4));
     assert_int_equal(n_allocated, kv.n_bytes);
-    // A short text touches the front of the memory.
+    // A short text uses the beginning of the memory.
     uint64_t at = 0;
     for (int i = 0; i < 3; i += 2) {
         const frit_cache_layer *layer = &kv.layers[i];
@@ -222,7 +222,7 @@ static void a_window_goes_back_as_far_as_its_pages_or_to_a_snapshot(void **state
     }
     assert_int_equal(n_done, 288);
     assert_ok(frit_kv_truncate(&kv, &map, 280, &n_done));
-    assert_int_equal(n_done, 280);   // its window is there
+    assert_int_equal(n_done, 280);   // the pages of its window are present
     assert_ok(frit_kv_truncate(&kv, &map, 150, &n_done));
     assert_int_equal(n_done, 128);
     assert_int_equal(map.n_snapshots, 2);
@@ -234,10 +234,10 @@ static void a_window_goes_back_as_far_as_its_pages_or_to_a_snapshot(void **state
     assert_int_equal(n_done, 64);
     assert_int_equal(map.n_snapshots, 1);
     assert_ok(frit_kv_truncate(&kv, &map, 63, &n_done));
-    assert_int_equal(n_done, 63);   // both pages are there again
+    assert_int_equal(n_done, 63);   // both pages are present again
     run_to(&kv, &map, &n_done, 300);
     assert_ok(frit_kv_truncate(&kv, &map, 60, &n_done));
-    assert_int_equal(n_done, 0);   // all runs again
+    assert_int_equal(n_done, 0);   // everything runs again
     for (int g = 0; g < 2; g++) assert_int_equal(kv.groups[g].n_free, kv.groups[g].n_pages);
     free_map(&kv, &map);
     frit_kv_deinit(&kv);
@@ -266,7 +266,7 @@ static void shared_pages_are_copied_when_they_are_written(void **state)
     assert_int_not_equal(maps[1].tables[1].pages[2], shared);
     assert_int_equal(maps[1].tables[1].pages[1], maps[0].tables[1].pages[1]);
     run_to(&kv, &maps[0], &n_done[0], 72);
-    assert_int_equal(n_page_copies, 2);   // it has the page alone now
+    assert_int_equal(n_page_copies, 2);   // the page has one owner now
     assert_int_equal(kv.groups[1].n_free, n_free - 1);
     free_map(&kv, &maps[0]);
     run_to(&kv, &maps[1], &n_done[1], 100);
@@ -276,12 +276,12 @@ static void shared_pages_are_copied_when_they_are_written(void **state)
     frit_kv_deinit(&kv);
 }
 
-typedef struct model_map {   // of the random test
+typedef struct model_map {   // the page table of the random test
     frit_kv_map map;
     int32_t n_done;
 } model_map;
 
-// Checks that every page has as many references as tables and snapshots have it, and that the others are free.
+// Checks that every page has as many references as tables and snapshots refer to it, and that other pages are free.
 static void check_references(const frit_kv *kv, const model_map *maps, int n_maps)
 {
     for (int32_t g = 0; g < kv->n_groups; g++) {
@@ -348,7 +348,7 @@ static void no_page_is_lost_or_given_back_twice(void **state)
     memset(maps, 0, sizeof maps);
     frit_rng rng;
     frit_rng_init(&rng, 4);
-    make_mixed(&kv, 3, 50, 2, true);   // for fewer than there are
+    make_mixed(&kv, 3, 50, 2, true);   // memory for fewer tables than exist
     for (int m = 0; m < MAPS; m++) assert_ok(frit_kv_map_reserve(&kv, &maps[m].map, N_CTX));
     for (int round = 0; round < ROUNDS; round++) {
         const int m = (int)random_between(&rng, 0, MAPS - 1), other = (int)random_between(&rng, 0, MAPS - 2);
@@ -422,7 +422,7 @@ static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
     assert_int_equal(layer->v.dtype, FRIT_DTYPE_Q8_0);
     assert_int_equal(layer->v.dim, 64);
     assert_int_equal(layer->v.row_bytes, layer->k.row_bytes);
-    assert_int_equal(layer->k.hadamard, 32);   // of both sizes, so that values can be mixed back alone
+    assert_int_equal(layer->k.hadamard, 32);   // divides both sizes, so that values alone can be transformed back
     assert_int_equal(layer->v.hadamard, 32);
     assert_int_equal(layer->index.offset - layer->k.offset, 32 * 3 * 34);
     assert_int_equal(layer->index.hadamard, 128);

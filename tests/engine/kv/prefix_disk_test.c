@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The prefix cache on disk: prompts are read back to the bit, also after a restart. A damaged file costs a warning and
-// a recomputation.
+// The prefix cache on disk: prompts are read back bit for bit, also after a restart. A damaged file causes a warning
+// and a recomputation.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -20,7 +20,7 @@
 enum { N_CTX = 256, N = 150, N_WHOLE = 128, TEXTS = 5 };
 
 static _Atomic int n_warnings;
-static char last_warning[1024];   // of a time when only one thread warns
+static char last_warning[1024];   // the last warning while only one thread warns
 
 static void remember(void *ctx, frit_log_level level, const char *sentence)
 {
@@ -179,7 +179,7 @@ static void pages_that_give_way_come_back(void **state)
         fixture f = open_at(tiny(), folder, options);
         for (uint64_t seed = 0; seed < TEXTS; seed++) expect(&f, "", seed, 128, 128);
         for (uint64_t i = 0; i < 2 * TEXTS;
-             i++)   // whole pages of 127 tokens; all are in the host's memory, if it has some
+             i++)   // whole pages of 127 tokens; all are in the memory of the host, if it has any
             expect(&f, "", i % TEXTS, 128, host_mib ? 1 : 128 - 96);
         close_all(&f);
         assert_int_equal(n_warnings, 0);
@@ -292,14 +292,14 @@ static void options_are_checked(void **state)
     assert_fails(frit_engine_new(&engine, model, &(frit_engine_options){.prefix_disk = "pages:lots"}), FRIT_E_INVALID,
                  "'lots' is not a size, expected one like 4G");
     frit_model_free(model);
-    n_warnings = 0;   // a file is in the way
+    n_warnings = 0;   // a file has the name of the folder
     const char *path = temp_path("pages");
     write_file(path, "x", 1);
     fixture f = open_tiny(path);
     assert_int_equal(n_warnings, 1);
     assert_non_null(strstr(last_warning, "the prefix cache keeps no prompts there"));
     close_all(&f);
-    n_warnings = 0;   // a model with states
+    n_warnings = 0;   // a model with recurrent states
     f = open_at(shared_path("goldens/arch/mamba-dense.gguf"), temp_path("states"), (frit_engine_options){0});
     assert_true(n_warnings >= 1);
     assert_non_null(strstr(last_warning, "keeps nothing in"));
@@ -391,7 +391,7 @@ static void files_stay_within_the_size(void **state)
     expect(&f, "", 1, N, N);
     close_all(&f);
     const uint64_t page = pages_in(folder).n_bytes / (uint64_t)pages_in(folder).n;
-    write_file(temp_path("small/notes.txt"), "mine", 4);   // what is no page stays
+    write_file(temp_path("small/notes.txt"), "mine", 4);   // files that are not pages stay
     snprintf(disk, sizeof disk, "%s:%llu", folder, (unsigned long long)(6 * page));
     f = open_tiny(disk);
     for (uint64_t seed = 2; seed < 6; seed++) expect(&f, "", seed, N, N);
@@ -472,7 +472,7 @@ static void those_used_least_lately_go(void **state)
     for (int i = 0; i < 8; i++) set_time(folder, i, now - (i < 4 ? 600 : 300));   // the first four are older
     files.max_bytes = pages_in(folder).n_bytes - 1;
     frit_kv_disk_trim(&files);
-    assert_false(can_read(&files, 3, 3));   // the furthest from the beginning, of the oldest
+    assert_false(can_read(&files, 3, 3));   // the page furthest from the beginning, among the oldest
     assert_true(can_read(&files, 0, 0));    // and is used now
     files.max_bytes = 10000;
     frit_kv_disk_trim(&files);
@@ -499,7 +499,7 @@ static void processes_share_a_folder(void **state)
             for (int i = 0; i < PAGES; i++) write_page(&files, i, i);
         _exit(n_warnings == 0 ? 0 : 1);
     }
-    for (int i = 0; i < 300; i++) can_read(&files, i % PAGES, i % PAGES);   // what is there is whole at any time
+    for (int i = 0; i < 300; i++) can_read(&files, i % PAGES, i % PAGES);   // existing files are complete at any time
     for (int c = 0; c < CHILDREN; c++) {
         int status;
         assert_int_equal(waitpid(children[c], &status, 0), children[c]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The prefix cache: what a session reads of earlier sessions, that texts stay equal to the bit, and what must not be
-// shared. With --bench MODEL (a file, or a shape for random weights): time to the first token after a cached prefix.
+// The prefix cache: the tokens that a session reuses from earlier sessions, equality of texts bit for bit, and texts
+// that must not be shared. With --bench MODEL (a file, or a shape for random weights): the time to the first token
+// after a cached prefix.
 #include "support/adapters.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -104,7 +105,7 @@ static void a_text_that_ran_runs_one_token_again(void **state)
     assert_runs(&f, a, N, of_a, 1);
     assert_runs(&f, b, N, of_b, N - 70);   // within a page
     assert_runs(&f, b, N, of_b, 1);
-    assert_runs(&f, a, N, of_a, 1);   // whose pages were copied, and are as they were
+    assert_runs(&f, a, N, of_a, 1);   // its pages were copied and are unchanged
     assert_runs(&cold, a, N, of_a, N);
     free(of_a);
     free(of_b);
@@ -140,7 +141,7 @@ static void go_on(const fixture *f, frit_session *session, frit_token next[N_NEX
     frit_sampler_free(sampler);
 }
 
-// A conversation: each turn finds the tokens of the turn before, its answer included.
+// A conversation: each turn reuses the tokens of the previous turn, including its answer.
 static void check_turns(const char *path, frit_engine_options options)
 {
     fixture f = open_model(path, options);
@@ -218,7 +219,8 @@ static void kept_pages_give_way(void **state)
         make_tokens(seed, tokens, 128, f.n_vocab);
         float *expected = logits_of(&cold, tokens, 128, NULL);
         assert_runs(&f, tokens, 128, expected, 128);
-        assert_runs(&f, tokens, 128, expected, 1);   // a copy of its last page has no room: it runs in the page
+        assert_runs(&f, tokens, 128, expected, 1);   // the copy of its last page has no room, so the token runs in the
+                                                     // page itself
         assert_runs(&f, tokens, 128, expected, 1);
         free(expected);
     }
@@ -298,8 +300,8 @@ static void check_spilled(const char *path)
         assert_memory_equal(logits, expected, (size_t)f.n_vocab * sizeof *logits);
         close_model(&f);
     }
-    assert_in_range(n_rows[0], 240 + 60, 240 + 66);   // what it had run runs again
-    assert_in_range(n_rows[1], 240, 242);             // it comes back from the host
+    assert_in_range(n_rows[0], 240 + 60, 240 + 66);   // the tokens that it had run run again
+    assert_in_range(n_rows[1], 240, 242);             // its pages are loaded from host memory
     free(logits);
     free(expected);
     close_model(&cold);
@@ -325,7 +327,7 @@ static void the_longest_unused_goes_first(void **state)
     free(logits_of(&f, b, 64, NULL));
     free(logits_of(&f, a, 64, &n_rows));   // takes a copy of its last page
     assert_int_equal(n_rows, 1);
-    free(logits_of(&f, c, 128, &n_rows));   // and four pages more: b's last one goes
+    free(logits_of(&f, c, 128, &n_rows));   // and needs four more pages: b's last page is evicted
     assert_int_equal(n_rows, 128);
     free(logits_of(&f, a, 64, &n_rows));
     assert_int_equal(n_rows, 1);
@@ -400,9 +402,9 @@ static void adapters_and_scales_separate_sessions(void **state)
     assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 1), tokens), 0);
     assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 0.5f), tokens), 0);
     assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 1), tokens), N - 1);
-    assert_int_equal(cached_of(&f, adapted(&f, adapters[1], 1), tokens), 0);   // at the same index of the table
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[1], 1), tokens), 0);   // another adapter has the same index
     assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 0), tokens), N - 1);
-    // Adapters that change in the middle: the text belongs to neither of them.
+    // Adapters changed in the middle: the text belongs to none of them.
     frit_session *session = adapted(&f, adapters[1], 2);
     assert_ok(frit_session_push(session, tokens, 64, NULL));
     run(&f, session);
@@ -411,12 +413,12 @@ static void adapters_and_scales_separate_sessions(void **state)
     assert_ok(frit_session_push(session, tokens + 64, N - 64, NULL));
     run(&f, session);
     frit_session_free(session);
-    assert_int_equal(cached_of(&f, adapted(&f, adapters[1], 0), tokens), 64);   // of the first one above
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[1], 0), tokens), 64);   // cached by the first session above
     for (int i = 0; i < 2; i++) frit_adapter_free(adapters[i]);
     close_model(&f);
 }
 
-// Keys and values of a session file are for its session alone.
+// Keys and values of a session file are used by its session only.
 static void sessions_from_files_leave_nothing(void **state)
 {
     (void)state;
@@ -540,7 +542,7 @@ static void bench(const char *name)
     const double prefix = seconds_of(&f, tokens, BENCH_PREFIX, 0);
     for (int i = 0; i < BENCH_ROUNDS; i++) {
         for (int k = 0; k < BENCH_NEW; k++) tokens[BENCH_PREFIX + k] = 1 + (i * 1000 + k * 7) % (f.n_vocab - 1);
-        tokens[BENCH_PREFIX] = (tokens[0] + 1 + i) % f.n_vocab;   // begins as nothing before
+        tokens[BENCH_PREFIX] = (tokens[0] + 1 + i) % f.n_vocab;   // a text with a new beginning
         alone[i] = seconds_of(&f, tokens + BENCH_PREFIX, BENCH_NEW, 0);
         tokens[BENCH_PREFIX] = (tokens[BENCH_PREFIX] + BENCH_ROUNDS) % f.n_vocab;
         after[i] = seconds_after(&f, tokens, BENCH_PREFIX, BENCH_PREFIX + BENCH_NEW);

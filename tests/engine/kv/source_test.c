@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Encoder-decoders: a session has a source, which its tokens attend to, however steps are cut.
+// Encoder-decoders: a session has a source, which its tokens attend to, for any division into steps.
 #include "arch/golden.h"
 
 #include "base/checksum.h"
@@ -65,7 +65,7 @@ static double error_of_last(const fixture *f, size_t n_tokens)
 static void the_decoder_looks_at_what_was_encoded(void **state)
 {
     (void)state;
-    fixture f = open_golden(8);   // less than the source: it runs whole all the same
+    fixture f = open_golden(8);   // less than the source, which runs at once nevertheless
     assert_int_equal(f.info.kind, FRIT_KIND_ENCODER_DECODER);
     assert_int_equal(f.info.decoder_start, f.g.tokens[0]);
     assert_string_equal(f.info.pooling, "mean");
@@ -146,7 +146,7 @@ static void a_loaded_session_looks_at_its_source(void **state)
     assert_ok(frit_session_new(&busy, other.engine));
     assert_ok(frit_session_encode(busy, f.g.source + 5, 30, NULL));
     while (frit_session_pending(busy) > 0) assert_ok(frit_engine_step(other.engine, NULL));
-    assert_ok(frit_session_encode(other.session, f.g.source, 7, NULL));   // to be forgotten
+    assert_ok(frit_session_encode(other.session, f.g.source, 7, NULL));   // is replaced later
     assert_ok(frit_session_load(other.session, temp_path("read")));
     assert_int_equal(frit_session_pending(other.session), 0);
     assert_int_equal(frit_session_length(other.session), 9);
@@ -176,7 +176,7 @@ static void a_source_that_waits_waits_again(void **state)
     assert_int_equal(frit_session_pending(other.session), f.g.n_source + 9);
     run_all(&other);
     assert_true(error_of_last(&other, 9) <= 1e-6);
-    assert_ok(frit_session_truncate(f.session, 0));   // a source alone
+    assert_ok(frit_session_truncate(f.session, 0));   // only a source
     run_all(&f);
     assert_ok(frit_session_save(f.session, temp_path("waits")));
     assert_ok(frit_session_load(other.session, temp_path("waits")));

@@ -64,7 +64,7 @@ static void what_is_kept_runs_again_and_gives_the_same(void **state)
     assert_int_equal(frit_session_pending(astray), 7);
     assert_ok(frit_session_push(astray, tokens + 7, N_TOKENS - 7, NULL));
     run(&f);
-    assert_int_equal(n_seen, 7);   // results are handed out once
+    assert_int_equal(n_seen, 7);   // each result is delivered once
     const float *expected = frit_session_logits(straight), *found = frit_session_logits(astray);
     assert_non_null(expected);
     assert_non_null(found);
@@ -185,7 +185,7 @@ static void only_so_many_copies_are_kept_as_options_say(void **state)
     (void)state;
     static const struct {
         int32_t n;
-        size_t pending[3];   // after going back to 180, 116 and 52 of pushes of 64
+        size_t pending[3];   // after truncating to 180, 116 and 52, with pushes of 64
     } rows[] = {{-1, {180, 116, 52}}, {1, {20, 116, 52}}, {2, {20, 20, 52}}, {0, {20, 20, 52}}, {3, {20, 20, 20}}};
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         fixture f =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sessions that run ahead of what the caller knows (engine/sched/ahead.h), on the test device, whose numbers are those
-// of the plain-C reference: whatever is done with them, they are what they are on the CPU, which runs nothing ahead.
+// Sessions that run ahead of the caller (engine/sched/ahead.h), on the test device, whose numbers are those of the
+// plain-C reference: after any operation, results equal those of the CPU, which runs nothing ahead.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -42,7 +42,7 @@ static frit_sampler *make_sampler(const frit_sampler_options *options)
 
 // ------------------------------------------------------------------------------- when
 
-// How many steps are in flight after so many calls of frit_session_next.
+// Returns the number of steps in flight after some calls of frit_session_next.
 static uint64_t in_flight(frit_engine *engine, const frit_sampler_options *options, int n_calls)
 {
     frit_session *session = make_session(engine, 3, 4);
@@ -69,10 +69,10 @@ static void a_session_runs_ahead_where_nothing_waits_for_its_token(void **state)
     } cases[] = {
         {TEST_DEVICE_ALONE, {.temp = 0}, 1},
         {TEST_DEVICE_ALONE, {.temp = 1, .top_k = 10, .logit_bias = {biases, 1}}, 1},
-        {TEST_DEVICE_ALONE, {.repeat_penalty = 1.2f}, 0},   // of tokens that are not known yet
+        {TEST_DEVICE_ALONE, {.repeat_penalty = 1.2f}, 0},   // penalties need tokens that are not known yet
         {TEST_DEVICE_ALONE, {.temp = 2, .top_k = 10, .samplers = "temperature;top_k"}, 0},
         {TEST_DEVICE_LAYERS, {.temp = 0}, 0},   // the host waits within its steps
-        {TEST_DEVICE_NONE, {.temp = 0}, 0},     // a step has run when it was submitted
+        {TEST_DEVICE_NONE, {.temp = 0}, 0},     // a step has run when it is submitted
     };
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
         frit_engine *engine = make_engine(cases[i].kind, &(frit_engine_options){0});
@@ -155,7 +155,7 @@ static int64_t pick_in_step(world *w, frit_session *session, frit_sampler *sampl
     return picked.token;
 }
 
-// What the action gives, which must be the same in all worlds.
+// Runs the action and notes its results, which must be equal in all worlds.
 static void act(world *w, uint64_t drawn, int64_t *notes)
 {
     const uint64_t action = drawn % 24, argument = drawn / 24;
@@ -182,7 +182,7 @@ static void act(world *w, uint64_t drawn, int64_t *notes)
         notes[2 + 2 * i] = (int64_t)frit_session_length(w->sessions[i]);
         notes[3 + 2 * i] = frit_session_tokens(w->sessions[i])[frit_session_length(w->sessions[i]) - 1];
     }
-    // Of steps that were only submitted, when they have run is the device's affair.
+    // The device decides when a submitted step has run.
     notes[6] = action == 23 ? 0 : (int64_t)frit_session_pending(session);
     notes[7] = action == 23 ? 0 : frit_session_logits(session) != NULL;
 }
@@ -219,7 +219,7 @@ static void whatever_is_done_gives_what_the_cpu_gives(void **state)
 
 // ------------------------------------------------------------------------------- time
 
-// What lies between two calls is the caller's time, and not that of a step.
+// Time between two calls belongs to the caller, not to a step.
 static void a_caller_that_thinks_makes_no_step_slow(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A greedy text is the same however it comes about: alone; in a batch of eight; with the prefix cache cold and warm;
-// where sessions give their pages back and run again; after a session was saved and loaded; in forks; with guesses that
-// are right, and with wrong ones.
+// A greedy text is the same in all situations: alone; in a batch of eight; with the prefix cache cold and warm; in
+// sessions whose pages are evicted and whose tokens run again; after a session was saved and loaded; in forks; with
+// drafts that are right, and with wrong ones.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -16,7 +16,7 @@ typedef struct texts {
 static frit_model *model;
 static int32_t n_vocab;
 
-// With `deterministic` tokens that run again, many at once, have the numbers that they had one by one.
+// With `deterministic`, tokens that run again, many at once, have the results that they had one by one.
 static frit_engine *make_engine(int32_t n_sessions, bool no_prefix_cache)
 {
     const frit_engine_options options = {.n_ctx = N_CTX,
@@ -49,7 +49,7 @@ static frit_token likeliest(const frit_session *session)
     return best;
 }
 
-// The next n tokens of one session.
+// Generates the next n tokens of one session.
 static void go_on(frit_engine *engine, frit_session *session, frit_token *tokens, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -78,7 +78,7 @@ static void alone(texts *out)
     frit_engine_free(engine);
 }
 
-// All at once. Returns how often a session lost what had run.
+// Generates all texts at once. Returns how often a session lost the tokens that had run.
 static int together(frit_engine *engine, texts *out, size_t *n_cached)
 {
     frit_session *sessions[N_SESSIONS];
@@ -108,7 +108,7 @@ static int together(frit_engine *engine, texts *out, size_t *n_cached)
     return n_lost;
 }
 
-// Half of a text, and the rest in another engine.
+// Generates half of a text, and the rest in another engine.
 static void saved(texts *out)
 {
     frit_engine *engines[] = {make_engine(2, true), make_engine(2, true)};
@@ -131,7 +131,7 @@ static void saved(texts *out)
     frit_engine_free(engines[1]);
 }
 
-// Half of a text, and the rest in the session and in a fork, which take turns.
+// Generates half of a text, and the rest in the session and a fork, alternately.
 static void forked(texts *out, texts *out_fork)
 {
     frit_engine *engine = make_engine(2, true);
@@ -150,7 +150,7 @@ static void forked(texts *out, texts *out_fork)
     frit_engine_free(engine);
 }
 
-// With guesses from the text, and from a prediction: `expected`, or with every fifth token another one.
+// Generates with drafts from the text, and from a prediction: `expected`, or `expected` with every fifth token changed.
 static void speculated(texts *out, const texts *expected, bool is_wrong, frit_speculation_info *sum)
 {
     frit_engine *engine = make_engine(1, true);
@@ -178,8 +178,8 @@ static void speculated(texts *out, const texts *expected, bool is_wrong, frit_sp
 
 // ------------------------------------------------------------------------------- comparing
 
-// Recurrent states are found where a text continues one that ended (tests/engine/kv/prefix_test.c); sessions wait for a
-// place for theirs, and lose none.
+// Recurrent states are found if a text continues a text that ended (tests/engine/kv/prefix_test.c). Sessions wait for a
+// free state, and lose none.
 static void check_batches(const texts *expected, bool has_states)
 {
     texts text;
@@ -192,7 +192,7 @@ static void check_batches(const texts *expected, bool has_states)
     assert_in_range(n_cached, has_states ? 0 : N_SESSIONS * FRIT_PAGE_TOKENS, N_SESSIONS * N_PROMPT);
     expect_same(&text, expected);   // warm
     frit_engine_free(engine);
-    for (int i = 0; i < 2; i++) {   // room for two, without and with what was evicted being kept
+    for (int i = 0; i < 2; i++) {   // memory for two sessions, without and with host memory for evicted pages
         engine = make_engine(2, i == 0);
         assert_int_equal(together(engine, &text, &n_cached) > 0, !has_states);
         expect_same(&text, expected);

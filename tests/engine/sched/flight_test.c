@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Picks in steps, and steps in flight: on the CPU, which has run a step when it was submitted, and on a device that
-// runs it when somebody waits or has asked twice; with picks of its own, and without.
+// Picks in steps, and steps in flight: on the CPU, which has run a step when it is submitted, and on a device that runs
+// it when a caller waits or has polled twice; with and without picks of its own.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -132,7 +132,7 @@ static frit_engine *make_engine(size_t d, frit_engine_options options, const tin
     options.n_threads = 2;
     assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", tiny ? tiny : &(tiny_options){0}), NULL));
     assert_ok(frit_engine_new(&engine, model, &options));
-    frit_model_free(model);   // the engine keeps it
+    frit_model_free(model);   // the engine keeps the model
     return engine;
 }
 
@@ -179,7 +179,7 @@ static frit_sampler *make_sampler(int s)
     return sampler;
 }
 
-// What the chain of stages makes of the logits, one session after the other.
+// Samples with the sampler chain from the logits, one session after the other.
 static void sample_by_chain(frit_engine *engine, int s, frit_token *tokens, size_t n)
 {
     frit_session *session = make_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
@@ -214,11 +214,11 @@ static void picks_of_a_step_are_what_the_chain_gives(void **state)
         for (int i = 0; i < LONG; i++) {
             int32_t n_rows;
             for (int s = 0; s < SESSIONS; s++) assert_ok(frit_session_pick(sessions[s], samplers[s], NULL));
-            assert_ok(frit_engine_step(engine, &n_rows));   // one for all of them
+            assert_ok(frit_engine_step(engine, &n_rows));   // one step for all sessions
             assert_int_equal(n_rows, i == 0 ? 1 + 2 + 3 + 4 : SESSIONS);
             for (int s = 0; s < SESSIONS; s++) {
                 frit_picked picked;
-                assert_null(frit_session_logits(sessions[s]));   // they stay where they are
+                assert_null(frit_session_logits(sessions[s]));   // the logits stay on the device
                 assert_ok(frit_session_picked(sessions[s], &picked));
                 assert_int_equal(picked.token, expected[s][i]);
                 assert_int_equal(picked.n_accepted, 0);
@@ -246,7 +246,7 @@ static void the_next_token_is_what_the_chain_gives(void **state)
             frit_session *session = make_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
             frit_sampler *sampler = make_sampler(s);
             for (int i = 0; i < LONG; i++) {
-                if (i == 7) run_all(engine);   // its logits are there then
+                if (i == 7) run_all(engine);   // the logits are then available
                 assert_ok(frit_session_next(session, sampler, &token));
                 assert_int_equal(token, expected[i]);
             }
@@ -329,7 +329,7 @@ static void what_cannot_be_picked_is_refused(void **state)
     assert_ok(frit_session_pick(session, sampler, NULL));
     assert_ok(frit_session_push_picked(session));
     assert_fails(frit_session_pick(session, sampler, NULL), FRIT_E_LIMIT, "2 picks of the session wait");
-    assert_ok(frit_session_truncate(session, 3));   // forgets them
+    assert_ok(frit_session_truncate(session, 3));   // drops the logits
     assert_fails(frit_session_picked(session, &picked), FRIT_E_INVALID, "no pick of the session waits");
     run_all(engine);
     assert_non_null(frit_session_logits(session));
@@ -342,7 +342,7 @@ static void what_cannot_be_picked_is_refused(void **state)
     frit_session_free(session);
 }
 
-// All tokens banned: the pick fails, its logits stay for another sampler.
+// All tokens are banned: the pick fails, and its logits stay for another sampler.
 static void a_pick_without_a_token_leaves_the_logits(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void a_pick_without_a_token_leaves_the_logits(void **state)
 
 // ------------------------------------------------------------------------------- drafts
 
-// The text with drafts, of which the first `n_good` are right, is the text without.
+// The text with drafts, of which the first `n_good` are right, equals the text without drafts.
 static void verify(frit_engine *engine, int s, const frit_token *expected, size_t n_drafts, size_t n_good)
 {
     frit_session *session = make_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
@@ -516,7 +516,7 @@ static void what_changes_a_session_waits_for_its_step(void **state)
         frit_session_free(b);   // has nothing in flight
         assert_ok(frit_session_next(a, sampler, &token));
         assert_ok(frit_engine_submit(engine, &step, NULL));
-        frit_session_free(a);   // has
+        frit_session_free(a);   // has a step in flight
         assert_ok(frit_engine_wait(engine, step));
         assert_ok(frit_session_push(fork, &token, 1, NULL));
         assert_ok(frit_session_pick(fork, sampler, NULL));
@@ -529,7 +529,7 @@ static void what_changes_a_session_waits_for_its_step(void **state)
     }
 }
 
-// A step that fails late, and the one after it, have not run.
+// A step that fails late, and the next one, have not run.
 static void a_step_that_fails_late_is_queued_again(void **state)
 {
     (void)state;
@@ -611,7 +611,7 @@ static void rows_are_handed_out_before_another_step_runs(void **state)
     }
 }
 
-// The embedding of this token holds a NaN.
+// The embedding of this token contains a NaN.
 static void a_session_that_fails_in_flight_rests(void **state)
 {
     (void)state;

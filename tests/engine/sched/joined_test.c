@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Many sequences in a step of single tokens: up to engine->rows.joins_above of them each computes what it does alone,
-// to the bit; the rows of more are multiplied together, where kernels for many rows differ, and stay near.
+// Many sequences in a step of single tokens. Up to engine->rows.joins_above of them, each gets the results that it gets
+// alone, bit for bit. The rows of more sequences are multiplied together if prefill kernels differ, and their results
+// are close.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -25,7 +26,8 @@ static frit_engine *open_engine(frit_model **model, const char *type)
     return engine;
 }
 
-// The logits after the last token of `n` sessions that run together, a token each in every step but the first.
+// Computes the logits after the last token of `n` sessions that run together, with one token each in every step but the
+// first.
 static void run(frit_engine *engine, int first, int n, float *logits)
 {
     frit_session *sessions[N_MOST];
@@ -60,7 +62,7 @@ static void sessions_compute_as_alone_or_near(void **state)
     (void)state;
     static const struct {
         const char *name;
-        double most;   // of the distance: vectors round what q8_0 multiplies to 8 bits, tiles to bfloat16
+        double most;   // limit of the distance: vectors round inputs of q8_0 products to 8 bits, tiles to bfloat16
     } types[] = {{"q8_0", 0.1}, {"f16", 0.001}};
     static float alone[N_MOST * TINY_VOCAB], together[N_MOST * TINY_VOCAB];
     for (size_t t = 0; t < FRIT_COUNT(types); t++) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Steps in which some sessions run by the kernels for many rows and others by those for few: what a session computes is
-// the same to the bit as in steps of its own. Where the processor has one set of kernels for all, nothing is tested;
-// with the tiles of tests/tiles every processor with AVX-512 BF16 has two (engine/mixed@tiles).
+// Steps in which some sessions use prefill kernels and others decode kernels: a session's results are the same, bit for
+// bit, as in steps of its own. If the processor has one set of kernels for all rows, nothing is tested. With the tiles
+// of tests/tiles every processor with AVX-512 BF16 has two sets (engine/mixed@tiles).
 #include "support/support.h"
 
 #include "engine/engine.h"
 
 enum { N_SESSIONS = 5, N_PUSHES = 8, N_CTX = 256, N_BATCH = 256, N_TEXT = 20 };
 
-// What sessions push: few tokens and many, of which 63 at most are never cut.
+// Lengths of pushes: few tokens and many; pushes of up to 63 are never cut.
 static const int32_t lengths[N_SESSIONS][N_PUSHES] = {
     {12, 1, 1, 1, 1, 1, 1, 1},      // a stream
     {40, 1, 1, 3, 1, 1, 5, 1},      // one after a long prompt
-    {63, 32, 1, 31, 36, 1, 1, 1},   // prompts, one after the other
+    {63, 32, 1, 31, 36, 1, 1, 1},   // prompts in sequence
     {31, 1, 30, 1, 41, 1, 7, 1},  {1, 1, 33, 1, 1, 34, 1, 1},
 };
 
@@ -20,7 +20,7 @@ typedef struct fixture {
     frit_model *model;
     frit_engine *engine;
     int32_t n_vocab;
-    int n_mixed;   // steps with rows of both kinds
+    int n_mixed;   // steps with both row classes
 } fixture;
 
 static fixture open_on(const char *path, const char *type)
@@ -47,6 +47,7 @@ static void skip_without_tiles(fixture *f)
     const bool mixes = f->engine->rows.mixes_classes;
     if (mixes) return;
     assert_true(f->engine->rows.least[FRIT_ROWS_PREFILL] == INT32_MAX);   // tiles of a CPU alone can always be mixed
+                                                                          // with other kernels
     close_all(f);
     skip_because("this processor has one set of kernels for few rows and for many");
 }
@@ -70,7 +71,7 @@ static void step(fixture *f)
 
 // ------------------------------------------------------------------------------- logits
 
-typedef struct writer {   // one session and what it has given
+typedef struct writer {   // a session and its results
     frit_session *session;
     int n_pushed;
     float *logits;   // [N_PUSHES, n_vocab]
@@ -80,14 +81,14 @@ static void push_next(const fixture *f, writer *w, int i)
 {
     frit_token tokens[64];
     const int32_t n = lengths[i][w->n_pushed];
-    // Of session 3 all tokens of a push are the same: few rows, most of which go to the same experts.
+    // All tokens of a push of session 3 are equal: few rows, most of which use the same experts.
     for (int32_t k = 0; k < n; k++)
         tokens[k] = (i * 7919 + w->n_pushed * 104729 + (i == 3 ? 0 : k * (k + 31))) % f->n_vocab;
     assert_ok(frit_session_push(w->session, tokens, (size_t)n, NULL));
     w->n_pushed++;
 }
 
-// Keeps what the last push gave, and pushes the next one. False: it has pushed all.
+// Stores the results of the last push, and pushes the next one. Returns false after the last push.
 static bool go_on(const fixture *f, writer *w, int i)
 {
     if (frit_session_pending(w->session) > 0) return true;
@@ -142,7 +143,7 @@ static void check_logits(const char *path, const char *type)
     close_all(&f);
 }
 
-// A type of each kind of kernel, and one that tiles do not multiply.
+// One type for each kind of kernel, and one that tiles do not multiply.
 static void logits_are_the_same_beside_other_sessions(void **state)
 {
     (void)state;
@@ -204,14 +205,14 @@ static frit_session *begin_text(fixture *f)
 {
     frit_token prompt[20];
     frit_session *session = make_session(f);
-    for (int i = 0; i < 20; i++) prompt[i] = 100 + i * i % 9;   // repeats itself
+    for (int i = 0; i < 20; i++) prompt[i] = 100 + i * i % 9;   // a text with repetitions
     assert_ok(frit_session_push(session, prompt, 20, NULL));
     return session;
 }
 
 static size_t write_text(fixture *f, const way *w, frit_session *const *others, int n_others, frit_token *tokens)
 {
-    enum { PROMPT = 36 };   // one part
+    enum { PROMPT = 36 };   // one prompt chunk
     frit_session *session = begin_text(f);
     frit_sampler *sampler = make_sampler(f, w);
     const frit_speculate_options options = {.kind = "ngram", .max_drafts = 5, .always = true};
@@ -238,7 +239,7 @@ static void texts_are_the_same_beside_prompts(void **state)
     (void)state;
     fixture f = open_on(project_path("models/fable.gguf"), "q8_0");
     skip_without_tiles(&f);
-    // Of emulated tiles most of the time goes to the prompts, so under sanitizers only the way with all of it is tried.
+    // With emulated tiles most of the time is spent on prompts, so with sanitizers only the most complete variant runs.
     for (size_t i = FRIT_TEST_STRIDE > 1 ? 3 : 0; i < FRIT_COUNT(ways); i += FRIT_TEST_STRIDE) {
         frit_token alone[N_TEXT], beside[N_TEXT];
         frit_session *others[2] = {make_session(&f), make_session(&f)};
@@ -261,11 +262,11 @@ static void count_row(void *ctx, size_t i, const float *row, size_t n)
     ++*(int *)ctx;
 }
 
-// Hidden states and logits are results of different steps: neither kind of session waits for ever.
+// Hidden states and logits are results of different steps: neither kind of session waits forever.
 static void nobody_starves(void **state)
 {
     (void)state;
-    enum { STEPS = 24, PROMPT = 130 };   // a prompt is several parts
+    enum { STEPS = 24, PROMPT = 130 };   // a prompt has several chunks
     fixture f = open_on(project_path("models/fable.gguf"), "q8_0");
     skip_without_tiles(&f);
     frit_session *stream = make_session(&f), *prompts[2] = {make_session(&f), make_session(&f)},

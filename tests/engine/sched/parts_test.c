@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Caches in parts: some layers on a device whose memory the host does not see, the others on the CPU. Sessions, their
-// forks and what they are saved as do not depend on where layers lie.
+// forks and their files do not depend on the devices of layers.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -11,7 +11,7 @@ enum { N = 75, N_NEXT = 6 };
 
 // ------------------------------------------------------------------------------- a device with hidden memory
 
-static frit_backend hidden;   // the CPU, but for `map`
+static frit_backend hidden;   // the CPU, except for `map`
 static bool takes_odd_only;   // layers
 static int n_reads, n_writes, n_copies;
 
@@ -111,7 +111,7 @@ static frit_session *new_session(const fixture *f, bool reads)
     return session;
 }
 
-// What a session goes through: logits after each part of it.
+// A session with several operations: logits after each part.
 typedef struct story {
     float pushed[128], truncated[128], forked[128], loaded[128];
     uint8_t *saved;
@@ -139,7 +139,7 @@ static void live(const fixture *f, bool reads, story *s)
     save(session, s);
     assert_ok(frit_session_fork(&fork, session));
     push(f, session, 2, 20);
-    assert_ok(frit_session_truncate(session, N - 6));   // to a copy of the states, where there are any
+    assert_ok(frit_session_truncate(session, N - 6));   // to a snapshot of the states, if there are any
     push(f, session, 3, 3);
     note_logits(s->truncated, session);
     push(f, fork, 4, 9);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Weights and priorities: which prompts run first, and how many of their rows.
+// Weights and priorities: the order of prompts, and the number of their rows.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -59,7 +59,7 @@ static void prompts_run_as_their_weights(void **state)
     int n_steps = 0;
     for (; frit_session_pending(s[0]) > N_BATCH; n_steps++) {
         step(engine);
-        for (int i = 1; i < 3; i++) {   // nobody is ahead by more than its last turn
+        for (int i = 1; i < 3; i++) {   // no session is ahead by more than its last chunk
             const double ahead = n_run(s[0]) / weights[0] - n_run(s[i]) / weights[i];
             assert_true(ahead <= N_BATCH / (double)weights[0] + 2);
             assert_true(-ahead <= N_BATCH / (double)weights[i] + 2);
@@ -75,7 +75,7 @@ static void prompts_run_as_their_weights(void **state)
     frit_model_free(model);
 }
 
-// One that ran alone for long owes nothing, and one that comes later has nothing saved.
+// A session that ran alone for a long time is not delayed later, and a new session has no advantage.
 static void rows_that_nobody_wanted_do_not_count(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void rows_that_nobody_wanted_do_not_count(void **state)
         const double ahead = n_run(a) - 400 - n_run(b);
         assert_true(ahead <= N_BATCH + 2 && -ahead <= N_BATCH + 2);
     }
-    while (n_run(b) < LONG - 100) step(engine);   // a waits for nothing
+    while (n_run(b) < LONG - 100) step(engine);   // a waits for no pages
     push(a, 3, 100);
     for (int i = 0; i < 6; i++) step(engine);
     assert_in_range(n_run(a), LONG + 2 * N_BATCH, LONG + 4 * N_BATCH);
@@ -115,7 +115,7 @@ static void higher_priorities_come_first(void **state)
     assert_in_range(n_steps, 10, 11);
     assert_true(n_run(low) - before <= N_BATCH);   // a token in every other step, and what was left of the last one
     while (frit_session_pending(low) > 0) step(engine);
-    // What was computed does not depend on it.
+    // The results do not depend on sharing.
     alone = make_session(engine, 1, 0);
     push(alone, 1, LONG);
     while (frit_session_pending(alone) > 0) step(engine);
@@ -127,7 +127,7 @@ static void higher_priorities_come_first(void **state)
     frit_model_free(model);
 }
 
-// The cache has no room for both: the lower priority gives its pages back, though it has run more.
+// The cache has no room for both: the pages of the session with lower priority are evicted, though it has run more.
 static void lower_priorities_give_their_pages_back(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void lower_priorities_give_their_pages_back(void **state)
             if (frit_session_pending(second) == 0) push(second, 3, 1);
             step(engine);
         }
-        assert_int_equal(first->n_done < 100, k == 0);   // began anew
+        assert_int_equal(first->n_done < 100, k == 0);   // it began again
         assert_int_equal(second->n_done < 80, k == 1);
         frit_session_free(first);
         frit_session_free(second);
@@ -172,7 +172,7 @@ static void forks_share_alike_and_bad_weights_are_refused(void **state)
     frit_model_free(model);
 }
 
-// Of prompts of all lengths: no part is too short, and none is much longer than wanted.
+// Prompts of all lengths: no chunk is too short, and none is much longer than wanted.
 static void parts_of_a_prompt_are_about_equally_long(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void parts_of_a_prompt_are_about_equally_long(void **state)
             assert_true(longest <= wanted || n / (n / LEAST) > wanted - 1);
         }
     assert_int_equal(frit_schedule_part(100, 64, 40, LEAST), 40);
-    assert_int_equal(frit_schedule_part(100, 64, 70, 40), 48);   // whole tiles
+    assert_int_equal(frit_schedule_part(100, 64, 70, 40), 48);   // a multiple of tiles
     assert_int_equal(frit_schedule_part(1000, 32, 512, LEAST), 32);
     assert_int_equal(frit_schedule_part(100, 100, 70, 40), 60);   // 40 are left
     assert_int_equal(frit_schedule_part(50, 32, 40, LEAST), 0);   // 10 or 18 would be too few

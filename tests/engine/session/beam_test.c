@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Beam search against all continuations, each computed in a session of its own.
+// Beam search against a search of all continuations, each computed in a session of its own.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -44,7 +44,7 @@ typedef struct continuation {
     bool ended;
 } continuation;
 
-// Log-probabilities of what follows the prompt and these tokens, from nothing.
+// Computes log-probabilities of the token after the prompt and these tokens, in a new session.
 static void logprobs_after(const fixture *f, const continuation *c, double *logprobs)
 {
     frit_session *session;
@@ -66,7 +66,7 @@ static int by_logprob(const void *a, const void *b)
     return (x->logprob < y->logprob) - (x->logprob > y->logprob);
 }
 
-// The definition: of all extensions of the live ones in their order, those that end are set aside, until `width` go on.
+// The definition: of all extensions of the live beams, in order, those that end are set aside, until `width` continue.
 static int search_plainly(const fixture *f, int width, int n_predict, continuation *found)
 {
     static continuation live[TINY_VOCAB], all[MANY], ended[MANY];
@@ -122,7 +122,7 @@ static void check(const fixture *f, int width, int n_predict)
     }
     assert_false(frit_beams_get(beams, (size_t)n, &beam));
     frit_beams_free(beams);
-    assert_int_equal(frit_session_length(session), PROMPT);   // stays as it was
+    assert_int_equal(frit_session_length(session), PROMPT);   // the session is unchanged
     assert_int_equal(frit_session_pending(session), 0);
     frit_session_free(session);
 }
@@ -135,7 +135,7 @@ static void beams_are_those_of_the_definition(void **state)
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) check(*state, cases[i].width, cases[i].n_predict);
 }
 
-// With as many beams as tokens nothing is left out: the best of all pairs.
+// With as many beams as tokens nothing is left out: the result is the best of all pairs.
 static void enough_beams_find_the_likeliest_of_all(void **state)
 {
     check(*state, TINY_VOCAB, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embeddings: every pooling against hidden states that transformers computed, whatever else shares the steps.
+// Embeddings: every pooling against hidden states computed by transformers, with any other work in the steps.
 #include "arch/golden.h"
 #include "support/classifier.h"
 
@@ -75,7 +75,7 @@ static void every_pooling_takes_its_rows(void **state)
             for (size_t k = 0; k < n; k++) mean[k] += f.g.logits[t * n + k] / (float)n_tokens;
         assert_ok(embed(&f, &(frit_embed_options){.pooling = "mean", .normalize = "none"}));
         check(got.values[0], mean, n);
-        assert_ok(embed(&f, &(frit_embed_options){.normalize = "none"}));   // of encoders
+        assert_ok(embed(&f, &(frit_embed_options){.normalize = "none"}));   // for encoders
         check(got.values[0], mean, n);
         assert_ok(embed(&f, &(frit_embed_options){.pooling = "cls", .normalize = "none"}));
         check(got.values[0], f.g.logits, n);
@@ -118,7 +118,7 @@ static void vectors_are_made_comparable(void **state)
     close_golden(&f);
 }
 
-// Long and short ones, more than there is room for at a time.
+// Long and short items, more than there is room for at a time.
 static void items_share_steps_and_change_nothing(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void decoders_give_their_last_state(void **state)
 
 enum { N_LABELS = 3, N_EMBD = CLASSIFIER_WIDTH };
 
-// tanh of the first token's state through the pooler, through the classifier.
+// The pooler and the classifier applied to tanh of the first token's state.
 static void scores_are_those_of_the_head(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens that a grammar forces: they are queued without steps of their own, and the text is the one without that.
+// Tokens that a grammar forces: they are queued without steps of their own, and the text stays the same.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -7,7 +7,7 @@
 
 enum { MOST = 120, N_PROMPT = 12 };
 
-// Of letters, each of which is a token of the tiny model; 'x' begins others too.
+// Letters, each of which is a token of the tiny model; 'x' begins other tokens too.
 static const char letters[] = "abcdefgh(i|jkl|m)nopq[rst]{2}uvwabcdefghijklm(yes|no){2,3}abc(tuvw|z)end";
 
 typedef struct text {
@@ -18,8 +18,8 @@ typedef struct text {
 
 typedef struct way {
     float temp;
-    bool by_hand;      // every token is sampled from logits
-    bool speculates;   // with guesses from the text
+    bool by_hand;      // samples every token from logits
+    bool speculates;   // with drafts from the text
     frit_option_list logit_bias;
 } way;
 
@@ -118,7 +118,7 @@ static void the_text_is_the_same_in_fewer_steps(void **state)
     check(tiny_model("a.gguf", &(tiny_options){0}), letters, true);
 }
 
-// All of a text may be forced: steps have as many of its tokens as run by the same kernels.
+// A whole text may be forced: steps have as many of its tokens as the same kernels can run.
 static void a_long_forced_text_runs_in_parts(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void a_long_forced_text_runs_in_parts(void **state)
     write_text(model, engine, "(abcdefgh){14}", &(way){0}, &out);
     assert_int_equal(out.n, 14 * 8);
     assert_in_range(out.n_steps, 14 * 8 / 16, 14 * 8 / 16 + 4);
-    // A bias may forbid the only token, so it is picked.
+    // A bias may forbid the only token, so the token is picked in a step.
     write_text(model, engine, "(abcdefgh){3}", &(way){.logit_bias = {bias, 1}}, &out);
     assert_int_equal(out.n, 3 * 8);
     assert_int_equal(out.n_steps, 3 * 8);
@@ -139,7 +139,7 @@ static void a_long_forced_text_runs_in_parts(void **state)
     frit_model_free(model);
 }
 
-// Forced tokens are no prompt: they do not wait for a place among those.
+// Forced tokens do not count as a prompt, so they do not wait for prompts.
 static void forced_tokens_run_beside_prompts(void **state)
 {
     (void)state;

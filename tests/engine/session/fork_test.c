@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Forks of sessions: both go on to the bit as the one would have, and neither disturbs the other.
+// Forks of sessions: both continue bit for bit as the original would have, and neither disturbs the other.
 #include "support/adapters.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -22,7 +22,7 @@ static void push(frit_session *session, uint64_t seed, size_t n)
     assert_ok(frit_session_push(session, tokens, n, NULL));
 }
 
-// The greedy continuation.
+// Generates the greedy continuation.
 static void go_on(const frit_model *model, frit_session *session, frit_token next[N_NEXT])
 {
     frit_sampler *sampler;
@@ -62,8 +62,8 @@ static void close_model(fixture *f)
     frit_model_free(f->model);
 }
 
-// Forks after some tokens ran and others wait, lets the fork go another way first, and compares with a session that was
-// never forked.
+// Forks after some tokens ran while others wait, pushes other tokens to the fork first, and compares with a session
+// that was never forked.
 static void check_fork(fixture *f, bool waits)
 {
     frit_session *straight, *session, *fork;
@@ -82,13 +82,13 @@ static void check_fork(fixture *f, bool waits)
     assert_int_equal(frit_session_length(fork), N);
     assert_int_equal(frit_session_pending(fork), waits ? N : 0);
     if (!waits) assert_same_logits(session, fork, f->n_vocab);
-    assert_ok(frit_session_push(fork, tokens + N, N_MORE, NULL));   // another way
+    assert_ok(frit_session_push(fork, tokens + N, N_MORE, NULL));   // other tokens
     go_on(f->model, fork, next[0]);
     go_on(f->model, session, next[1]);
     go_on(f->model, straight, next[2]);
     assert_memory_equal(next[1], next[2], sizeof next[1]);
     assert_ok(frit_session_truncate(fork, N));
-    assert_ok(frit_session_truncate(fork, N - 1));   // runs its last token again, whatever the kind of model
+    assert_ok(frit_session_truncate(fork, N - 1));   // runs its last token again in any kind of model
     assert_ok(frit_session_push(fork, tokens + N - 1, 1, NULL));
     go_on(f->model, fork, next[0]);
     assert_memory_equal(next[0], next[2], sizeof next[0]);
@@ -155,7 +155,7 @@ static void adapters_go_with_a_fork(void **state)
     close_model(&f);
 }
 
-// Two pages: the second one is shared, and neither can write into it before the other one is gone.
+// Two pages: the second one is shared, and neither session can write into it before the other one is freed.
 static void a_fork_shares_pages_until_it_writes(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void a_fork_shares_pages_until_it_writes(void **state)
                            (frit_engine_options){.n_ctx = 64, .n_sessions = 1, .n_threads = 1});
     frit_session *session, *fork;
     assert_ok(frit_session_new(&session, f.engine));
-    assert_ok(frit_session_fork(&fork, session));   // an empty one
+    assert_ok(frit_session_fork(&fork, session));   // a fork of an empty session
     frit_session_free(fork);
     push(session, 1, 40);
     while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(f.engine, NULL));

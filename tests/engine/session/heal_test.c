@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Token healing: wherever a prompt is cut, what is generated spells it to the byte, by the tokens that the model likes
-// best.
+// Token healing: wherever a prompt is cut, the generated text spells it exactly, with the tokens that the model finds
+// likeliest.
 #include "support/support.h"
 
 #include "frit.h"
@@ -15,7 +15,7 @@ typedef struct subject {
     frit_engine *engine;
     frit_session *session;
     frit_sampler *sampler;
-    size_t n_healed, n_other;   // prompts whose end was taken off, and of these: that were spelled by other tokens
+    size_t n_healed, n_other;   // prompts whose last tokens were dropped, and prompts spelled with other tokens
 } subject;
 
 static void open_subject(subject *s, const char *path)
@@ -43,7 +43,7 @@ static size_t spell(const subject *s, const frit_token *tokens, size_t n, char *
     return n_bytes;
 }
 
-// The likeliest token by the logits, of those that spell the rest or begin with it.
+// Returns the likeliest token that spells the rest or begins with it.
 static frit_token best(const subject *s, const char *rest, size_t n_rest)
 {
     frit_model_info info;
@@ -76,7 +76,7 @@ static void heal_prompt(subject *s, size_t n_prompt)
     for (n_made = n_keep; n_made < n_keep + 12 && n_spelled < n_prompt + 8; n_made++) {
         int32_t n_rows;
         while (frit_session_pending(s->session) > 0) assert_ok(frit_engine_step(s->engine, &n_rows));
-        // Behind a first token whose space is not in the text, the rest may begin with one that is not shown.
+        // After a first token with a hidden space, the rest may begin with a space that is not shown.
         bool plain = n_keep > 1;
         frit_token want = plain ? best(s, text + n_spelled, n_spelled < n_prompt ? n_prompt - n_spelled : 0) : -1;
         assert_ok(frit_session_next(s->session, s->sampler, &made[n_made]));
@@ -111,7 +111,7 @@ static void special_tokens_and_the_first_one_stay(void **state)
     frit_token tokens[MAX_TOKENS];
     size_t n, n_keep;
     assert_ok(frit_tokenize(s.model, "Onc", 3, FRIT_TEXT_SPECIAL, tokens, MAX_TOKENS, &n));
-    assert_ok(frit_sampler_heal(s.sampler, s.model, tokens, 1, &n_keep));   // the BOS alone
+    assert_ok(frit_sampler_heal(s.sampler, s.model, tokens, 1, &n_keep));   // only a BOS
     assert_int_equal(n_keep, 1);
     frit_token ends_special[] = {tokens[1], tokens[0]};
     assert_ok(frit_sampler_heal(s.sampler, s.model, ends_special, 2, &n_keep));
@@ -135,7 +135,7 @@ static void a_reset_ends_it(void **state)
     assert_ok(frit_tokenize(s.model, "Once upon a ti", 14, FRIT_TEXT_SPECIAL, tokens, MAX_TOKENS, &n));
     assert_ok(frit_sampler_heal(s.sampler, s.model, tokens, n, &n_keep));
     assert_true(n_keep < n);
-    logits[5] = 1;   // no spelling of anything
+    logits[5] = 1;   // a token that spells nothing
     assert_ok(frit_sampler_sample(s.sampler, logits, &token));
     assert_int_not_equal(token, 5);
     frit_sampler_reset(s.sampler);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sampling in sessions: a token depends on its session's text, the sampler and its place, and on nothing else.
+// Sampling in sessions: a token depends only on its session's text, the sampler and its position.
 #include "support/support.h"
 
 #include "engine/model/model.h"
@@ -13,7 +13,7 @@ static frit_engine *make_engine(frit_engine_options options)
     frit_engine *engine = NULL;
     assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", &(tiny_options){0}), NULL));
     assert_ok(frit_engine_new(&engine, model, &options));
-    frit_model_free(model);   // the engine keeps it
+    frit_model_free(model);   // the engine keeps the model
     return engine;
 }
 
@@ -36,7 +36,7 @@ static void run_all(frit_engine *engine)
     while (n_rows > 0);
 }
 
-// The next n tokens of a session by a sampler with these options.
+// Samples the next n tokens of a session with these options.
 static void sample_tokens(frit_session *session, const frit_sampler_options *options, frit_token *tokens, size_t n)
 {
     frit_sampler *sampler = NULL;
@@ -62,10 +62,10 @@ static void a_token_depends_on_its_place_not_on_what_was_sampled_before(void **s
             prompt[s] = (frit_token)(3 + s);
             push(sessions[s], &prompt[s], 1);
             sample_tokens(sessions[s], &options, alone[s], LONG);
-            // Again from somewhere, by another sampler: the same.
+            // Again from some position, by another sampler: the tokens are the same.
             for (size_t from = LONG - 1; from > 0; from -= 7) {
                 frit_token again[LONG];
-                run_all(engine);   // the last token too
+                run_all(engine);   // including the last token
                 assert_ok(frit_session_truncate(sessions[s], from));
                 push(sessions[s], &alone[s][from - 1], 1);
                 sample_tokens(sessions[s], &options, again, LONG - from);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reranking: tokens of pairs, and scores against the head's formula over hidden states of the golden BERT.
+// Reranking: tokens of pairs, and scores against the classifier's formula over hidden states of the golden BERT.
 #include "support/classifier.h"
 #include "support/gguf_builder.h"
 #include "support/support.h"
@@ -54,7 +54,7 @@ static size_t pair_of(const frit_model *model, const char *document, frit_token 
     return n;
 }
 
-// The tokens of the query "ab" and the document "b" in a vocabulary of these texts.
+// Checks the tokens of the query "ab" and the document "b" in a vocabulary of these texts.
 static void check_pair(gguf_builder *b, const char *kind, const char *const *pieces, const int32_t *types, size_t n,
                        const frit_token *expected, size_t n_expected)
 {
@@ -111,7 +111,7 @@ static void take(void *ctx, size_t item, size_t i, const float *values, size_t n
     memcpy(ctx, values, n * sizeof *values);
 }
 
-// out tanh(dense x + b) + c, x the state of the first token, which the embeddings of the body give.
+// out tanh(dense x + b) + c, where x is the state of the first token, from the embeddings of the model.
 static double score_of(const fixture *f, const frit_checkpoint *ckpt, const char *document)
 {
     frit_token tokens[MAX_TOKENS];
@@ -179,7 +179,7 @@ static void models_that_cannot_rerank_are_refused(void **state)
     free(folder);
 }
 
-// Letters and a control token: the template's own text makes it, a document's does not.
+// Letters and a control token: text of the template becomes the token, text of a document does not.
 static void a_template_of_the_file_is_used(void **state)
 {
     (void)state;

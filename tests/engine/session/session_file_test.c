@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions in files: what comes back goes on to the bit; what is damaged, or of something else, is refused.
+// Sessions in files: a loaded session continues bit for bit; damaged files, and files of another model, are refused.
 #include "support/support.h"
 
 #include "base/checksum.h"
@@ -19,7 +19,7 @@ static frit_engine *tiny_engine(const tiny_options *tiny, frit_engine_options op
     frit_engine *engine;
     assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", tiny), NULL));
     assert_ok(frit_engine_new(&engine, model, &options));
-    frit_model_free(model);   // the engine keeps it
+    frit_model_free(model);   // the engine keeps the model
     return engine;
 }
 
@@ -77,7 +77,7 @@ static void memory_holds_what_a_file_does(void **state)
     assert_ok(frit_session_save_memory(a, bytes, n, &n));
     assert_memory_equal(bytes, file, n_file);
     assert_int_equal(bytes[n], '#');
-    memmove(bytes + 1, bytes, n);   // it need not be aligned
+    memmove(bytes + 1, bytes, n);   // an unaligned address
     assert_ok(frit_session_load_memory(b, bytes + 1, n));
     assert_same_logits(a, b);
     push(a, 2, N_MORE);
@@ -105,7 +105,7 @@ static void a_loaded_session_goes_on_to_the_bit(void **state)
             .n_ctx = 128, .n_sessions = 2, .n_threads = 1, .cache_type_k = types[i][0], .cache_type_v = types[i][1]};
         frit_engine *here = tiny_engine(&(tiny_options){0}, options), *there = tiny_engine(&(tiny_options){0}, options);
         frit_session *a = make_session(here), *other = make_session(there), *b = make_session(there);
-        push(other, 7, 40);   // so that the pages are others
+        push(other, 7, 40);   // makes the pages differ
         run_all(there);
         push(a, 1, N);
         run_all(here);
@@ -183,7 +183,7 @@ static void a_note_comes_back(void **state)
 
 typedef struct fixture {
     frit_engine *engine;
-    frit_session *session;   // of 20 tokens, saved
+    frit_session *session;   // a session of 20 tokens, saved
     char *bytes;
     size_t n_bytes;
 } fixture;
@@ -201,7 +201,7 @@ static fixture save_one(void)
 
 static void drop(fixture *f)
 {
-    assert_int_equal(frit_session_length(f->session), 20);   // whatever was tried
+    assert_int_equal(frit_session_length(f->session), 20);   // unchanged after all attempts
     assert_non_null(frit_session_logits(f->session));
     frit_session_free(f->session);
     frit_engine_free(f->engine);
@@ -241,7 +241,7 @@ static void a_file_cut_anywhere_is_refused(void **state)
 
 #define AT(field) offsetof(frit_saved_header, field)
 
-// A value of 4 bytes (8 where the field has them) in a file whose checksum says that all is well.
+// Changes a value of 4 bytes (8 for some fields) and corrects the checksum.
 static const struct {
     size_t at, size;
     uint64_t value;

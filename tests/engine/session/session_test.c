@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions and steps on a tiny model: however the tokens come, the logits are the same; and every refusal.
+// Sessions and steps on a tiny model: the logits do not depend on how tokens are pushed. And every refusal.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -10,7 +10,7 @@
 
 enum { N = 50 };   // tokens of the usual text
 
-// Both ways to compute: plain code with f32 caches, and the best there is.
+// Both ways to compute: plain code with f32 caches, and the best kernels.
 static const frit_engine_options engines[] = {{.cpu = "reference", .n_sessions = 4}, {.n_sessions = 4, .n_threads = 2}};
 
 static frit_model *open_tiny(const tiny_options *options)
@@ -31,7 +31,7 @@ static frit_engine *tiny_engine(frit_engine_options options)
 {
     frit_model *model = open_tiny(&(tiny_options){0});
     frit_engine *engine = make_engine(model, options);
-    frit_model_free(model);   // the engine keeps it
+    frit_model_free(model);   // the engine keeps the model
     return engine;
 }
 
@@ -70,7 +70,7 @@ static float *copy_logits(const frit_session *session)
     return copy;
 }
 
-// Fast kernels may sum in another order for another number of rows.
+// Fast kernels may add in another order for another number of rows.
 static void assert_near(const float *a, const float *b, size_t n)
 {
     assert_non_null(a);
@@ -79,7 +79,7 @@ static void assert_near(const float *a, const float *b, size_t n)
             fail_msg("value %zu is %g, expected %g", i, (double)a[i], (double)b[i]);
 }
 
-// The logits after tokens[0..n), one token at a time on a fresh session.
+// Computes the logits after tokens[0..n), one token at a time in a new session.
 static float *plain_logits(frit_engine *engine, const frit_token *tokens, size_t n)
 {
     frit_session *session = make_session(engine);
@@ -137,7 +137,7 @@ static void interleaved_sessions_do_not_disturb_each_other(void **state)
             expected[s] = plain_logits(engine, tokens[s], lengths[s]);
             sessions[s] = make_session(engine);
         }
-        // Pushes of growing size, steps in between: decode rows and prompt chunks of all sessions in the same batch.
+        // Pushes of growing size, with steps between them: decode rows and prompt chunks of all sessions in one batch.
         size_t at[SESSIONS] = {0};
         for (int round = 0, left = SESSIONS; left > 0; round++) {
             left = 0;
@@ -211,9 +211,10 @@ static void dynamic_rotation_belongs_to_the_engine(void **state)
         logits[i] = plain_logits(made[i], tokens, N);
         frit_engine_free(made[i]);
     }
-    assert_near(logits[1], logits[0], TINY_VOCAB);   // not stretched before it has to be
+    assert_near(logits[1], logits[0], TINY_VOCAB);   // unchanged until scaling is needed
     assert_true(nmse(logits[2], logits[0], TINY_VOCAB) > 1e-6);
-    assert_memory_equal(logits[3], logits[1], TINY_VOCAB * sizeof(float));   // the model did not change in between
+    assert_memory_equal(logits[3], logits[1], TINY_VOCAB * sizeof(float));   // another session does not change the
+                                                                             // model
     for (int i = 0; i < 4; i++) free(logits[i]);
     frit_model_free(plain);
     frit_model_free(dynamic);
@@ -267,7 +268,7 @@ static void truncating_into_the_queue_keeps_what_is_before(void **state)
     assert_int_equal(frit_session_pending(session), 13);
     run_all(engine);
     assert_near(frit_session_logits(session), expected, TINY_VOCAB);
-    assert_ok(frit_session_truncate(session, 21));   // nothing changes: the logits stay
+    assert_ok(frit_session_truncate(session, 21));   // nothing changes, so the logits stay
     assert_non_null(frit_session_logits(session));
     free(expected);
     frit_session_free(session);
@@ -304,7 +305,7 @@ static void logits_of_all_tokens_come_in_order(void **state)
             frit_session *session = make_session(engine);
             collected all = {.width = TINY_VOCAB};
             const frit_push_options wants = {.output = FRIT_OUTPUT_ALL, .row = collect, .row_ctx = &all};
-            push(session, tokens, 5);   // rows are counted from the push that asks for them
+            push(session, tokens, 5);   // rows are counted from the push that requests them
             assert_ok(frit_session_push(session, tokens + 5, N - 5, &wants));
             run_all(engine);
             assert_int_equal(all.n, N - 5);
@@ -325,7 +326,7 @@ static void many_logits_come_in_small_steps(void **state)
 {
     (void)state;
     frit_engine *engine = tiny_engine(engines[0]);
-    engine->schedule.max_outs = 3;   // what a large vocabulary would allow
+    engine->schedule.max_outs = 3;   // the limit of a large vocabulary
     frit_token tokens[N];
     make_tokens(7, tokens, N);
     frit_session *session = make_session(engine);
@@ -358,7 +359,7 @@ static void embeddings_and_logits_take_turns(void **state)
     collected hidden = {.width = 32}, again = {.width = 32};
     assert_ok(frit_session_push(
         embeds, tokens, N, &(frit_push_options){.output = FRIT_OUTPUT_EMBEDDINGS, .row = collect, .row_ctx = &hidden}));
-    // A session that always has one token queued does not keep the other from running, nor the other way round.
+    // A session that always has one token queued does not prevent others from running, and vice versa.
     for (size_t i = 0; i < N; i++) {
         push(talks, &tokens[i], 1);
         int32_t n_rows;
@@ -380,7 +381,7 @@ static void embeddings_and_logits_take_turns(void **state)
         assert_near(one->rows, hidden.rows + i * 32, 32);
         free(one->rows);
     }
-    // One push after another with results of different kinds.
+    // Consecutive pushes with results of different kinds.
     assert_ok(frit_session_truncate(embeds, 0));
     assert_ok(frit_session_push(
         embeds, tokens, 20, &(frit_push_options){.output = FRIT_OUTPUT_EMBEDDINGS, .row = collect, .row_ctx = &again}));
@@ -411,7 +412,7 @@ static void a_push_may_ask_for_nothing(void **state)
     run_all(engine);
     float *expected = plain_logits(engine, tokens, N);
     assert_near(frit_session_logits(session), expected, TINY_VOCAB);
-    // A token of the same place that asks for nothing does not bring the old logits back.
+    // A token at the same position that requests nothing does not restore the old logits.
     assert_ok(frit_session_truncate(session, N - 1));
     assert_ok(frit_session_push(session, tokens, 1, &(frit_push_options){.output = FRIT_OUTPUT_NONE}));
     run_all(engine);
@@ -441,7 +442,7 @@ static void single_tokens_run_before_prompts(void **state)
         assert_int_equal(n_rows, 16);
         assert_int_equal(frit_session_pending(decode), 0);
     }
-    // 150 rows went to the two prompts, in turns.
+    // 150 rows were divided between the two prompts, alternately.
     assert_in_range(frit_session_pending(prompt), 15, 35);
     assert_in_range(frit_session_pending(other), 15, 35);
     frit_session_free(prompt);
@@ -452,7 +453,7 @@ static void single_tokens_run_before_prompts(void **state)
     frit_engine_free(engine);
 }
 
-// Rows of each step while one session generates and others have prompts.
+// Counts the rows of each step while one session generates and others have prompts.
 static void prompts_keep_to_a_budget_while_others_generate(void **state)
 {
     (void)state;
@@ -460,7 +461,7 @@ static void prompts_keep_to_a_budget_while_others_generate(void **state)
     static const struct {
         int32_t budget;
         frit_step_cost pace;
-        int32_t n_rows;   // with prompts
+        int32_t n_rows;   // of steps with prompts
     } rows[] = {
         {40, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 40},     {5, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 5},
         {0, {.decode_ns = 1000, .prompt_row_ns = 100}, 1 + 27}, {0, {.decode_ns = 1000, .prompt_row_ns = 1000}, 1 + 16},
@@ -482,7 +483,7 @@ static void prompts_keep_to_a_budget_while_others_generate(void **state)
             push(decode, tokens, 1);
             engine->cost = rows[i].pace;
             assert_ok(frit_engine_step(engine, &n_rows));
-            assert_int_equal(frit_session_pending(decode), 0);   // every step runs it
+            assert_int_equal(frit_session_pending(decode), 0);   // every step runs its token
             assert_int_equal(n_rows, 1 + n_left < rows[i].n_rows ? 1 + n_left : rows[i].n_rows);
         }
         frit_session_free(decode);
@@ -607,7 +608,7 @@ static void sessions_share_the_pages_that_there_are(void **state)
     assert_fails(frit_engine_step(engine, NULL), FRIT_E_LIMIT,
                  "2 sessions wait for room in it, and no other one runs: 0 of 3 pages");
     assert_int_equal(frit_session_pending(c), 1);
-    assert_ok(frit_session_truncate(a, 32));   // a page for one of both
+    assert_ok(frit_session_truncate(a, 32));   // a page for one of them
     assert_ok(frit_engine_step(engine, NULL));
     assert_int_equal(frit_session_pending(b) + frit_session_pending(c), 1);
     frit_session_free(a);

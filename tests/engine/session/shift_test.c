@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The context shift: keys are those of the new positions, texts go on for several contexts, nothing is left behind, and
-// models that do not allow it say why. With --nll MODEL TEXT CONTEXT: what a text costs after shifts.
+// The context shift: keys belong to the new positions, texts continue for several contexts, nothing is left in the
+// cache, and models that do not support it are refused with the reason. With --nll MODEL TEXT CONTEXT: the loss of a
+// text after shifts.
 //
-// What is kept of a longer text is not what a session of the kept tokens computes, for upper layers have seen what
-// left. Two texts know no difference: with one layer any text; and with any number of layers a text of one token
-// repeated, where all positions have the same values, so that keys differ by their rotation alone.
+// After a shift, the cache of a longer text differs from that of a session of the remaining tokens, because upper
+// layers have seen the dropped tokens. In two cases they are equal: with one layer, any text; and with any number of
+// layers, a text of one token repeated, where all positions have the same values, so that keys differ by their rotation
+// alone.
 #include "arch/golden.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -72,7 +74,7 @@ static void make_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_v
     for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 3, n_vocab - 1);
 }
 
-// A session whose context is full of tokens[N_CTX], and then N_NEXT more: N_DROP of the first ones have left.
+// Makes a session whose context is full of tokens[N_CTX], and pushes N_NEXT more: N_DROP of the first ones leave.
 static frit_session *shifted(const fixture *f, const frit_token *tokens)
 {
     frit_session *session = make_session(f);
@@ -90,7 +92,7 @@ static frit_session *shifted(const fixture *f, const frit_token *tokens)
     return session;
 }
 
-// A session of the same tokens that has run all of them where they are now.
+// Makes a session of the same tokens that has run all of them at their present positions.
 static frit_session *fresh(const fixture *f, const frit_session *other)
 {
     frit_session *session = make_session(f);
@@ -138,7 +140,7 @@ static void with_one_layer_the_logits_are_those_of_what_is_left(void **state)
     }
 }
 
-// Keys and values of all layers, as files have them: by head and number, in f32.
+// Keys and values of all layers in the order of files: by head and number, in f32.
 typedef struct contents {
     uint8_t *bytes;
     size_t n;
@@ -161,7 +163,7 @@ static contents contents_of(const frit_session *session)
     return c;
 }
 
-// The number d of a key of the tiny model, 2 heads of 8, that of position p of n, in its page and by number.
+// Returns number d of a key of the tiny model, which has 2 heads of 8, at position p of n, in its page.
 static float key_at(const contents *c, int layer, size_t n, int head, int d, size_t p)
 {
     const size_t layer_floats = 2 * 2 * 8 * n, page = p / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS;
@@ -172,7 +174,7 @@ static float key_at(const contents *c, int layer, size_t n, int head, int d, siz
     return value;
 }
 
-// Pairs of neighbours, base 10,000: the definition, and nothing of the code under test.
+// Pairs of neighbours, base 10,000: computed by the definition, without the code under test.
 static void keys_of_all_layers_are_rotated_and_nothing_else(void **state)
 {
     (void)state;
@@ -185,7 +187,7 @@ static void keys_of_all_layers_are_rotated_and_nothing_else(void **state)
     push(&f, session, tokens, N_CTX);
     const contents before = contents_of(session);
     assert_ok(frit_session_set_shift(session, &(frit_shift_options){.n_drop = N_DROP}));
-    assert_ok(frit_session_push(session, tokens + N_CTX, 1, NULL));   // has not run
+    assert_ok(frit_session_push(session, tokens + N_CTX, 1, NULL));   // the token has not run
     const contents after = contents_of(session);
     assert_int_equal(after.n, before.n / N_CTX * LEFT);
     for (int layer = 0; layer < LAYERS; layer++)
@@ -201,7 +203,7 @@ static void keys_of_all_layers_are_rotated_and_nothing_else(void **state)
                     assert_true(fabs(x - (a * cos(angle) - b * sin(angle))) < 1e-4);
                     assert_true(fabs(y - (a * sin(angle) + b * cos(angle))) < 1e-4);
                 }
-    // Values of the last layer, which end the contents: the last page moved as it was.
+    // Values of the last layer, at the end of the contents: the last page moved unchanged.
     const size_t n = 8 * FRIT_PAGE_TOKENS * sizeof(float);
     assert_memory_equal(after.bytes + after.n - n, before.bytes + before.n - n, n);
     free(before.bytes);
@@ -227,13 +229,13 @@ static const char *const refused[] = {
     "no key",
 };
 
-// Sinks take weight from all positions, the more the fewer there are.
+// Sinks take weight from all positions, more if there are few.
 static bool has_sinks(const fixture *f)
 {
     return frit_has(&f->engine->model->weights.layers[0].sinks);
 }
 
-// Layer 0 sees nothing but its token and position: the keys of any text are those of a fresh session.
+// Layer 0 depends only on token and position, so the keys of any text are those of a new session.
 static double first_layer_error(const fixture *f)
 {
     frit_token tokens[N_CTX + N_NEXT];
@@ -328,7 +330,7 @@ typedef struct generating {
     const char *speculation;   // NULL: none
     float temp;
     size_t saved_at;    // the session is saved, and loaded by another; 0: it is not
-    size_t forked_at;   // and a fork continues
+    size_t forked_at;   // a fork continues
 } generating;
 
 static frit_sampler *make_sampler(const fixture *f, float temp)
@@ -431,7 +433,7 @@ static void texts_of_three_contexts_are_the_same_however_they_run(void **state)
 
 enum { N_TOGETHER = 4 };
 
-// Steps of all sessions, each of which asks for its next token while the others have theirs in flight.
+// Runs steps of all sessions; each requests its next token while the others have theirs in flight.
 static void sessions_that_share_steps_give_their_texts(void **state)
 {
     (void)state;
@@ -446,7 +448,7 @@ static void sessions_that_share_steps_give_their_texts(void **state)
             frit_sampler *sampler = make_sampler(&f, 0);
             for (int s = first; s <= first + n_others; s++) {
                 frit_token prompt[N_CTX];
-                const size_t n = 20 + 30 * (size_t)s;   // so that they are full at other times
+                const size_t n = 20 + 30 * (size_t)s;   // the contexts become full at different times
                 make_tokens(20 + (uint64_t)s, prompt, n, f.n_vocab);
                 sessions[s] = make_session(&f);
                 set_up(sessions[s], NULL);
@@ -475,7 +477,7 @@ static void sessions_that_share_steps_give_their_texts(void **state)
     assert_memory_equal(alone, together, sizeof alone);
 }
 
-// Tokens are queued before they are known, and steps submitted before those before them have landed.
+// Tokens are queued before they are known, and steps are submitted before the previous ones have finished.
 static void picks_are_pushed_before_they_are_known(void **state)
 {
     (void)state;
@@ -561,8 +563,8 @@ static void shifted_pages_are_not_found_and_the_old_text_is(void **state)
     close_model(&cold);
 }
 
-// Where pages are short, one that is not shifted gives way, though it has run more: run again, a shifted text would be
-// another.
+// If pages are short, a session without shifts is preempted even if it has run more: a shifted text that runs again
+// would change.
 static void a_shifted_session_is_not_preempted_by_another(void **state)
 {
     (void)state;
@@ -577,7 +579,7 @@ static void a_shifted_session_is_not_preempted_by_another(void **state)
     assert_ok(frit_session_push(session, tokens, 40, NULL));
     assert_ok(frit_session_push(other, tokens, 20, NULL));
     while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(f.engine, NULL));
-    assert_int_equal(frit_session_pending(other), 116);   // all of it again
+    assert_int_equal(frit_session_pending(other), 116);   // all tokens run again
     assert_int_equal(frit_session_length(session), 90);
     frit_session_free(session);
     run(&f);
@@ -590,7 +592,7 @@ static void a_shifted_session_is_not_preempted_by_another(void **state)
 
 // ------------------------------------------------------------------------------- windows
 
-// Layers that look back at 24 positions: pages before them are given back, and those of the kept tokens with them.
+// Layers with windows of 24 positions: pages before the windows are unreferenced, and the pages of the kept tokens too.
 static void windows_shift_with_the_rest(void **state)
 {
     (void)state;
@@ -628,11 +630,11 @@ static void what_does_not_fit_is_refused_with_numbers(void **state)
     assert_ok(frit_session_set_shift(session, &all_zero));
     assert_fails(frit_session_push(session, tokens, N_CTX + 1, NULL), FRIT_E_LIMIT, "129 more tokens do not fit");
     assert_ok(frit_session_push(session, tokens, N_CTX, NULL));
-    assert_fails(frit_session_push(session, tokens, 1, NULL), FRIT_E_LIMIT, "makes too little room");   // none ran
+    assert_fails(frit_session_push(session, tokens, 1, NULL), FRIT_E_LIMIT, "makes too little room");   // no token ran
     run(&f);
     assert_fails(frit_session_push(session, tokens, 97, NULL), FRIT_E_LIMIT, "makes too little room");
     assert_int_equal(frit_session_length(session), N_CTX);
-    assert_ok(frit_session_push(session, tokens, 96, NULL));   // all but those kept leave
+    assert_ok(frit_session_push(session, tokens, 96, NULL));   // all tokens leave, except the kept ones
     assert_int_equal(frit_session_length(session), N_CTX);
     run(&f);
     assert_ok(frit_session_set_shift(session, NULL));
@@ -684,7 +686,7 @@ static double nll(const fixture *f, const frit_session *session, frit_token next
     return -(double)logprob.logprob;
 }
 
-// The same text in a session that shifts, and in one that runs what is left again after each shift.
+// Runs a text in a session that shifts, and in one that runs the remaining tokens again after each shift.
 static void measure(const char *path, const char *text_path, int32_t n_ctx)
 {
     enum { N = 3000 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/spec/distribution.h: whether texts with drafts are distributed as the model's logits say.
+// engine/spec/distribution.h: checks that texts with drafts have the distribution of the model's logits.
 #pragma once
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -11,7 +11,7 @@
 
 enum { DRAWN_PROMPT = 5 };
 
-// The probabilities of the token after the prompt, and after one more if that is not negative.
+// Computes the probabilities of the token after the prompt or, if `more` is not negative, after one more token.
 static void probabilities(frit_engine *engine, frit_session *session, const frit_token *prompt, frit_token more,
                           double *p)
 {
@@ -25,7 +25,7 @@ static void probabilities(frit_engine *engine, frit_session *session, const frit
     for (int t = 0; t < TINY_VOCAB; t++) p[t] /= sum;
 }
 
-// 5 x 5 x 5, of all x the one that most probably goes on with x: guesses from the text are right then.
+// Finds the x most likely to continue in "5 x 5 x 5 x": drafts from the text are then usually right.
 static void find_prompt(frit_engine *engine, frit_session *session, frit_token prompt[DRAWN_PROMPT])
 {
     double most = 0, p[TINY_VOCAB];
@@ -53,8 +53,8 @@ static void draw(frit_session *session, const frit_token *prompt, int n_draws, i
     }
 }
 
-// Of the second token of texts that begin with a prompt, against what the model's logits say: chi-square of 20,000
-// draws. The draws are always the same ones.
+// Compares the second token of 20,000 texts that begin with a prompt with the model's logits, by chi-square. The draws
+// are the same in every run.
 static void expect_distribution(frit_engine *engine, const frit_speculate_options *options)
 {
     enum { DRAWS = 20000 / FRIT_TEST_STRIDE, LEAST = 8 };
@@ -91,7 +91,7 @@ static void expect_distribution(frit_engine *engine, const frit_speculate_option
     print_message("%d draws, chi-square %.1f of %d classes, %d of %d drafts right\n", DRAWS, chi, n_classes,
                   (int)info.n_accepted, (int)info.n_drafted);
     assert_true(n_classes > 10);
-    assert_true(chi < n_classes + 5 * sqrt(2.0 * n_classes));   // five deviations above what is expected
+    assert_true(chi < n_classes + 5 * sqrt(2.0 * n_classes));   // five deviations above the expected value
     assert_true(info.n_accepted > DRAWS / 100 && info.n_accepted < info.n_drafted);
     frit_session_free(session);
 }

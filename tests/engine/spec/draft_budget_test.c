@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The budget of drafts: those that do not pay cost little, those that do are not held back.
+// The budget of drafts: drafts that do not pay cost little, and drafts that do are not limited.
 #include "support/support.h"
 
 #include "engine/spec/draft_budget.h"
@@ -7,8 +7,8 @@
 enum { N_SEQS = 4 };
 static const double step_ns = 1e6;
 
-// Steps with a round of drafts each where there is a budget for it. `n_right` of 4 drafts are right, and the step takes
-// `longer` for them. Returns the time that all steps take as a ratio to that of the same tokens without drafts.
+// Simulates steps with a round of drafts each, if the budget allows it. `n_right` of 4 drafts are right, and the step
+// takes longer by `longer`. Returns the time of all steps as a ratio to the time of the same tokens without drafts.
 static double run(frit_draft_budget *budget, int n_steps, int32_t n_right, double longer, int *n_rounds)
 {
     double taken = 0, n_tokens = 0;
@@ -34,7 +34,7 @@ static void drafts_that_do_not_pay_cost_less_than_two_percent(void **state)
     (void)state;
     int n_rounds;
     frit_draft_budget budget = {0};
-    const double ratio = run(&budget, 4000, 1, 0.4, &n_rounds);   // 0.7 more for 0.25 more
+    const double ratio = run(&budget, 4000, 1, 0.4, &n_rounds);   // 0.7 more time for 0.25 more tokens
     assert_true(ratio < 1.01);
     assert_true(n_rounds >= 10);   // it tries again
     frit_draft_budget never = {0};
@@ -59,7 +59,7 @@ static void drafts_that_begin_to_pay_are_made_again(void **state)
     assert_true(n_rounds < 100);
     run(&budget, 1000, 4, 0.4, &n_rounds);
     assert_true(n_rounds > 700);
-    run(&budget, 4000, 0, 0.4, &n_rounds);   // what they saved is no licence to go on for long
+    run(&budget, 4000, 0, 0.4, &n_rounds);   // earlier savings do not allow a long loss
     assert_true(n_rounds < 150);
 }
 
@@ -70,13 +70,13 @@ static void a_text_in_the_draft_model_does_not_stop_drafts_that_pay(void **state
     frit_draft_budget budget = {0};
     frit_draft_budget_count(&budget,
                             &(frit_draft_round){.without_ns = step_ns, .n_seqs = 1, .follow_ns = 0.8 * step_ns});
-    assert_false(frit_draft_budget_allows(&budget, 0, 0.2 * step_ns));   // no second one
+    assert_false(frit_draft_budget_allows(&budget, 0, 0.2 * step_ns));   // not a second round
     run(&budget, 500, 4, 0.2, &n_rounds);
     assert_int_equal(n_rounds, 500);
     assert_true(frit_draft_budget_allows(&budget, 0, 100 * step_ns));
 }
 
-// What drafts lost in all steps, beyond what they saved, in steps.
+// The loss by drafts over all steps, beyond their savings, in steps.
 static double lost(double ratio, int n_steps, double n_tokens_each)
 {
     return (ratio - 1) * n_steps * n_tokens_each;
@@ -88,13 +88,13 @@ static void what_drafts_saved_is_spent_once(void **state)
     enum { GOOD = 300, BAD = 60 };
     int n_rounds;
     frit_draft_budget budget = {0};
-    double all = lost(run(&budget, GOOD, 4, 0.4, &n_rounds), GOOD, 2);   // two tokens of each session
+    double all = lost(run(&budget, GOOD, 4, 0.4, &n_rounds), GOOD, 2);   // two tokens in each step
     assert_true(all < -80);
     const double text = budget.all_ns - 0.1 * step_ns;
     assert_true(text > 80 * step_ns && frit_draft_budget_allows(&budget, 0, text));
     frit_draft_budget_count(&budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = N_SEQS, .follow_ns = text});
     all += text / step_ns + lost(run(&budget, BAD, 0, 0.4, &n_rounds), BAD, 1);
-    assert_true(all < 0.9 + 0.005 * (GOOD + BAD) + 0.7);   // and the round that ended it
+    assert_true(all < 0.9 + 0.005 * (GOOD + BAD) + 0.7);   // including the last round
 }
 
 static void a_few_tokens_before_each_round_count_too(void **state)
@@ -115,7 +115,7 @@ static void a_few_tokens_before_each_round_count_too(void **state)
         frit_draft_budget_count(&budget, &round);
         spent += round.draft_ns + round.follow_ns;
     }
-    assert_true(spent > 5 * step_ns);   // it tries now and then
+    assert_true(spent > 5 * step_ns);   // it tries from time to time
     assert_true(spent <= (0.9 + 0.005 * STEPS) * step_ns);
 }
 
@@ -124,10 +124,10 @@ static void useless_drafts_cost_two_percent_of_sixty_tokens(void **state)
     (void)state;
     frit_draft_budget budget = {0};
     frit_draft_budget_count(&budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = N_SEQS});
-    const double loss = 0.3 * step_ns;   // of a round
+    const double loss = 0.3 * step_ns;   // loss of a round
     double spent = 0;
     for (int i = 1; i < 60; i++) {
-        const double follow = i == 1 ? budget.all_ns - loss - 1 : 0;   // as much of the prompt as it bears
+        const double follow = i == 1 ? budget.all_ns - loss - 1 : 0;   // the part of the prompt that the budget allows
         const bool drafts = frit_draft_budget_allows(&budget, loss, follow);
         const frit_draft_round round = {.without_ns = step_ns,
                                         .n_seqs = N_SEQS,

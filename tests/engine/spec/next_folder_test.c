@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layers for multi-token prediction of Hugging Face folders. The folders are reference models, whose last layer is
-// there once more with random parts of such a layer, under the names of the published models.
+// Layers for multi-token prediction in Hugging Face folders. The folders are reference models whose last layer is
+// copied as the additional layer, with random parts, under the names of published models.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -12,7 +12,7 @@
 
 enum { N_EMBD = 64, N_VOCAB = 512, N_TEXT = 40, N_PROMPT = 20 };
 
-// What a folder's layer has more than others, under GGUF's names: rows, columns.
+// The parts that the additional layer has besides those of other layers, under GGUF's names: rows, columns.
 static const struct part {
     const char *gguf;
     int n_out, n_in;
@@ -26,13 +26,13 @@ static const struct part {
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 
-// How a family writes it.
+// The spelling of a family.
 typedef struct folder_family {
     const char *reference;
-    int32_t n_layer;               // of which the last one has attention
-    const char *type, *its_type;   // of config.json, where it is another family's
-    const char *layer;             // the beginning of the names of what every layer has
-    const char *names[N_PARTS];    // NULL: not in its files
+    int32_t n_layer;               // the last one has attention
+    const char *type, *its_type;   // values of config.json, if they are another family's
+    const char *layer;             // prefix of the layer's names
+    const char *names[N_PARTS];    // NULL: absent in its files
     bool adds_one;                 // norms multiply by 1 + weight
     bool hidden_first;             // eh_proj multiplies [h | embedding]
 } folder_family;
@@ -59,7 +59,7 @@ static const folder_family mimo = {"goldens/hf/qwen2",
                                     "model.mtp_layers.0.final_layernorm"},
                                    .hidden_first = true};
 
-typedef struct file {   // that is being written
+typedef struct file {   // a file while it is written
     json_t *header;
     frit_buf data;
     frit_rng rng;
@@ -90,7 +90,7 @@ static void add_random(file *f, const struct part *part, const char *name)
     free(values);
 }
 
-// The tensors of the model, and those of its last layer again.
+// Copies the tensors of the model, and those of its last layer a second time.
 static void copy_tensors(file *f, const folder_family *family, const char *path)
 {
     char last[64];
@@ -128,7 +128,7 @@ static void write_in(const char *folder, const char *name, const void *bytes, si
     write_file(path, bytes, n);
 }
 
-// config.json, of the family that writes such layers.
+// Writes config.json of the family.
 static void write_config(const char *folder, const folder_family *family)
 {
     char name[96], *config;
@@ -147,7 +147,7 @@ static void write_config(const char *folder, const folder_family *family)
     free(config);
 }
 
-// `without`: this part is left out.
+// `without` names a part to leave out.
 static const char *make_folder(const folder_family *family, const char *without)
 {
     static char folder[4096];
@@ -178,7 +178,7 @@ static const char *make_folder(const folder_family *family, const char *without)
     return folder;
 }
 
-// Each part is where GGUF files have it.
+// Checks that each part is where GGUF files have it.
 static void check_parts(const frit_model *model, const folder_family *family)
 {
     frit_rng rng;
@@ -223,7 +223,7 @@ static void write_text(const frit_model *model, frit_engine *engine, frit_engine
     frit_session_free(session);
 }
 
-// The same as a GGUF file.
+// Checks the converted GGUF file.
 static void check_file(const folder_family *family)
 {
     const frit_engine_options options = {.n_ctx = 128, .n_threads = 1, .deterministic = true, .no_prefix_cache = true};
@@ -259,7 +259,7 @@ static void check_family(const folder_family *family)
     frit_token expected[N_TEXT], tokens[N_TEXT];
     frit_speculation_info info;
     assert_ok(frit_model_open(&plain, shared_path("%s", family->reference),
-                              NULL));   // config.json names a layer that is not there
+                              NULL));   // config.json names a layer that is absent
     assert_int_equal(plain->info.n_layer_next, 0);
     assert_fails(frit_model_open_next(&layer, plain), FRIT_E_UNSUPPORTED, "nextn_predict_layers");
     assert_ok(frit_model_open(&model, make_folder(family, NULL), NULL));
@@ -295,7 +295,7 @@ static void layers_of_deepseek_v3_guess(void **state)
     check_family(&deepseek);
 }
 
-// Their other layers are delta nets, whose states forget refused drafts.
+// Their other layers are delta nets, whose states must drop refused drafts.
 static void layers_of_qwen_3_next_guess(void **state)
 {
     (void)state;
@@ -314,7 +314,7 @@ static void layers_of_mimo_guess(void **state)
     check_family(&mimo);
 }
 
-// Published folders lack the head and the embeddings where they are the model's; others are incomplete.
+// Published folders lack the head and the embeddings if these are the model's; other parts may not be missing.
 static void parts_may_be_missing(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Layers for multi-token prediction: what they compute, against the definition in plain C; drafts by them.
+// Layers for multi-token prediction: their results against the definition in plain C, and drafts by them.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -91,7 +91,7 @@ static void rotate(double *x, int n_head, int position)
 typedef struct definition {
     const frit_model *model;
     double k[N + 1][N_KV * DIM], v[N + 1][N_KV * DIM];
-    double hidden[N_EMBD];   // after the norm, of the last position
+    double hidden[N_EMBD];   // after the norm, at the last position
     double logits[TINY_VOCAB];
 } definition;
 
@@ -112,7 +112,7 @@ static void attend(const definition *d, const double *q, int position, double *y
     }
 }
 
-// Position i of the layer: `token` is token i + 1 of the text, `hidden` the state of token i.
+// Computes position i of the layer: `token` is token i + 1 of the text, `hidden` the state of token i.
 static void predict(definition *d, int i, frit_token token, const double *hidden, bool is_tied)
 {
     const frit_model *m = d->model;
@@ -190,7 +190,7 @@ static void check_definition(const tiny_options *tiny, const frit_engine_options
         predict(&d, i, tokens[i + 1], state, is_tied);
         assert_near(logits.values[i], d.logits, tolerance);
     }
-    assert_ok(frit_session_push(layer, &tokens[3], 1, NULL));   // goes on with its own states
+    assert_ok(frit_session_push(layer, &tokens[3], 1, NULL));   // continues with its own states
     run(layer);
     double state[N_EMBD];
     memcpy(state, d.hidden, sizeof state);
@@ -258,7 +258,7 @@ static void drafts_by_the_layer_do_not_change_the_text(void **state)
             assert_memory_equal(plain, drafted, sizeof plain);
             assert_ok(frit_session_get_speculation(b, &info));
             assert_true(info.n_drafted > N_TEXT / 2 && info.n_accepted <= info.n_drafted);
-            assert_ok(frit_session_truncate(b, N_PROMPT / 2));   // another text from there on
+            assert_ok(frit_session_truncate(b, N_PROMPT / 2));   // another text from this position on
             assert_ok(frit_session_truncate(a, N_PROMPT / 2));
             assert_ok(frit_session_push(a, (frit_token[]){9, 8, 7}, 3, NULL));
             assert_ok(frit_session_push(b, (frit_token[]){9, 8, 7}, 3, NULL));
@@ -277,7 +277,7 @@ static void drafts_by_the_layer_do_not_change_the_text(void **state)
     }
 }
 
-// A model whose next token follows from the last one: the layer knows it.
+// A model whose next token depends on the last one: the layer predicts it exactly.
 static void drafts_of_a_layer_that_is_right_are_accepted(void **state)
 {
     (void)state;
@@ -302,8 +302,9 @@ static void drafts_of_a_layer_that_is_right_are_accepted(void **state)
     frit_engine_free(engine);
 }
 
-// Its distribution is the model's, so it is right with sampling too where it draws with the same random numbers: also
-// where it begins within the text, for want of older hidden states, and after tokens left the text.
+// The layer has the model's distribution, so it is right with sampling too if it draws with the same random numbers.
+// This holds too where it begins within the text, because older hidden states are missing, and after tokens left the
+// text.
 static void drafts_by_the_layer_leave_the_distribution_as_it_is(void **state)
 {
     (void)state;
@@ -346,7 +347,7 @@ static void drafts_are_drawn_with_the_random_numbers_of_their_places(void **stat
             print_message("%zu tokens, shift %d: %d of %d drafts right\n", cases[c].n_prompt, cases[c].shifts,
                           (int)info.n_accepted, (int)info.n_drafted);
             assert_true(info.n_drafted >= N_TEXT / 2);
-            assert_true(info.n_accepted * 20 >= info.n_drafted * 19);   // its logits are rounded otherwise
+            assert_true(info.n_accepted * 20 >= info.n_drafted * 19);   // its logits are rounded differently
             frit_session_free(a);
             frit_session_free(b);
         }
@@ -355,8 +356,7 @@ static void drafts_are_drawn_with_the_random_numbers_of_their_places(void **stat
     }
 }
 
-// Hidden states that are kept move with the tokens they are of. Hits are those of a layer that guesses well, which
-// reads these states.
+// Stored hidden states move with their tokens. Hits are counted for a layer that predicts well and reads these states.
 static void drafts_go_on_after_a_context_shift(void **state)
 {
     (void)state;
@@ -376,7 +376,7 @@ static void drafts_go_on_after_a_context_shift(void **state)
             generate(b, &(frit_sampler_options){.temp = 0}, 16, drafted);
             assert_memory_equal(plain, drafted, sizeof plain);
             assert_int_equal(b->n_tokens, a->n_tokens);
-            // All tokens of the last page but the last have run, so their states are there.
+            // All tokens of the last page except the last have run, so their states are stored.
             assert_non_null(frit_hidden_row(b->hidden, b->n_tokens - 2));
             assert_true(b->hidden->first + b->hidden->n <= b->n_tokens);
         }
@@ -416,7 +416,7 @@ static void sessions_draft_together_and_may_stop(void **state)
         assert_ok(frit_session_push(sessions[i], &picked.token, 1, NULL));
     }
     uint64_t n_steps = 0;
-    for (int k = 0; k < 4; k++) {   // the layer runs prompts in parts
+    for (int k = 0; k < 4; k++) {   // the layer runs prompts in chunks
         for (int i = 0; i < MANY; i++) assert_ok(frit_session_truncate(sessions[i], N_PROMPT + 1));
         n_steps = next->flights.n_submitted;
         assert_ok(frit_sessions_draft(items, MANY));
@@ -427,7 +427,7 @@ static void sessions_draft_together_and_may_stop(void **state)
     assert_non_null(sessions[0]->hidden);
     assert_ok(frit_session_truncate(sessions[0], N_PROMPT));
     assert_ok(frit_session_speculate(sessions[0], &(frit_speculate_options){.kind = "none"}));
-    assert_null(sessions[0]->hidden);   // steps give logits alone again
+    assert_null(sessions[0]->hidden);   // later steps give only logits
     for (int i = 0; i < MANY; i++) frit_session_free(sessions[i]);
     frit_sampler_free(sampler);
     frit_engine_free(next);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Drafts of recurrent models: the text is the text without, and a state that has seen refused drafts goes back to what
-// it would be without them.
+// Drafts of recurrent models: the text equals the text without drafts, and a state that has seen refused drafts is
+// restored.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -40,7 +40,7 @@ static void push_prompt(frit_session *session, int seed)
     assert_ok(frit_session_push(session, prompt, N_PROMPT, NULL));
 }
 
-// The last token's logits, computed by a session that has never seen a draft.
+// Computes the last token's logits in a session that has never seen a draft.
 static void straight_logits(frit_engine *engine, const frit_token *tokens, size_t n, float *logits)
 {
     frit_session *session;
@@ -65,7 +65,7 @@ static void expect_state(frit_session *session)
     if (!(error < 1e-9)) fail_msg("after %zu tokens: NMSE %g", n, error);
 }
 
-// `expected`: what is predicted, with every seventh token wrong; NULL: no drafts.
+// `expected` is the prediction, in which every seventh token is changed; NULL: no drafts.
 static void generate(frit_session *session, const frit_sampler_options *options, const frit_token *expected,
                      frit_token *tokens)
 {
@@ -77,7 +77,7 @@ static void generate(frit_session *session, const frit_sampler_options *options,
     for (size_t n = 0, n_more = 0; n < N_TEXT; n += n_more) {
         if (expected) assert_ok(frit_session_predict(session, guess + n, N_TEXT - n));
         assert_ok(frit_session_next_tokens(session, sampler, tokens + n, N_TEXT - n, &n_more));
-        assert_true(n_more >= 1 && frit_session_pending(session) <= 1 + MAX_DRAFTS);   // little runs again
+        assert_true(n_more >= 1 && frit_session_pending(session) <= 1 + MAX_DRAFTS);   // few tokens run again
         assert_memory_equal(frit_session_tokens(session) + N_PROMPT, tokens, (n + n_more) * sizeof *tokens);
         if (expected && n / 20 != (n + n_more) / 20) expect_state(session);
     }
@@ -106,7 +106,7 @@ static void texts_and_states_are_those_without_drafts(void **state)
                 assert_ok(frit_session_get_speculation(b, &info));
                 for (int k = 0; k < N_TEXT; k++)
                     if (plain[k] != drafted[k]) fail_msg("%s: token %d differs", models[m], k);
-                // Refused after 0 to 4 drafts that were right.
+                // Drafts were refused after 0 to 4 right ones.
                 if (info.n_accepted < N_TEXT / 2 || info.n_drafted < info.n_accepted + 8)
                     fail_msg("%s: %d of %d accepted", models[m], (int)info.n_accepted, (int)info.n_drafted);
                 frit_session_free(b);
@@ -116,7 +116,7 @@ static void texts_and_states_are_those_without_drafts(void **state)
     }
 }
 
-// Forks, files and truncation go on from what is kept, and not from the copy of the states before drafts.
+// Forks, files and truncation continue from accepted tokens, not from the snapshot before drafts.
 static void sessions_with_drafts_are_forked_saved_and_truncated(void **state)
 {
     (void)state;

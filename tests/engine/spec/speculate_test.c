@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Speculation: the text with drafts is the text without, greedy and sampled, alone and among other sessions.
+// Speculation: the text with drafts equals the text without, greedy and sampled, alone and among other sessions.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -15,12 +15,12 @@ static frit_engine *make_engine(const tiny_options *tiny, frit_engine_options op
 {
     frit_model *model = NULL;
     frit_engine *engine = NULL;
-    char name[32];   // files of models that are open stay as they are
+    char name[32];   // files of open models are not overwritten
     static int n_files;
     snprintf(name, sizeof name, "tiny%d.gguf", n_files++);
     assert_ok(frit_model_open(&model, tiny_model(name, tiny), NULL));
     assert_ok(frit_engine_new(&engine, model, &options));
-    frit_model_free(model);   // the engine keeps it
+    frit_model_free(model);   // the engine keeps the model
     return engine;
 }
 
@@ -39,7 +39,7 @@ static frit_session *begin(frit_engine *engine, const frit_speculate_options *sp
     frit_session *session;
     frit_token prompt[N_PROMPT];
     assert_ok(frit_session_new(&session, engine));
-    for (int i = 0; i < N_PROMPT; i++) prompt[i] = 5 + (i * i + seed) % 7;   // repeats itself
+    for (int i = 0; i < N_PROMPT; i++) prompt[i] = 5 + (i * i + seed) % 7;   // a text with repetitions
     assert_ok(frit_session_push(session, prompt, N_PROMPT, NULL));
     if (speculate) assert_ok(frit_session_speculate(session, speculate));
     return session;
@@ -83,7 +83,7 @@ static void a_text_with_drafts_is_the_text_without(void **state)
         }
         frit_engine_free(engine);
     }
-    assert_true(n_accepted > 0);   // both ways were taken
+    assert_true(n_accepted > 0);   // both cases occurred
     assert_true(n_accepted < n_drafted);
 }
 
@@ -206,7 +206,7 @@ static void what_cannot_be_verified_gives_a_reason(void **state)
     frit_engine_free(engine);
 }
 
-// A draft model that agrees often (the same weights), and one that hardly does; in a text of their own engines.
+// A draft model that agrees often (the same weights), and one that rarely does.
 static void a_draft_model_does_not_change_the_text(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static void a_draft_model_does_not_change_the_text(void **state)
 
 enum { MANY = 3 };
 
-// Takes the tokens of a step; false if the text is long enough.
+// Takes the tokens of a step; returns false if the text is long enough.
 static bool go_on(frit_session *session, frit_sampler *sampler)
 {
     frit_picked picked;
@@ -253,8 +253,8 @@ static bool go_on(frit_session *session, frit_sampler *sampler)
     return length < N_PROMPT + N_TEXT;
 }
 
-// Generates in all sessions at once, with the drafts of all in shared steps, and the first token asked for already.
-// Returns how many steps that took.
+// Generates in all sessions at once, with drafts in shared steps, after the first token was requested. Returns the
+// number of steps.
 static int generate_together(frit_engine *engine, frit_session *const *sessions, frit_sampler *const *sampler)
 {
     int n_steps = 0;
@@ -318,7 +318,7 @@ static void sessions_draft_together(void **state)
     }
 }
 
-// A prediction that is right is accepted from its first token on; one that is wrong changes nothing.
+// A right prediction is accepted from its first token on; a wrong one changes nothing.
 static void a_prediction_is_guessed_from(void **state)
 {
     (void)state;
@@ -343,7 +343,7 @@ static void a_prediction_is_guessed_from(void **state)
         assert_ok(frit_session_get_speculation(session, &info));
         if (kind == 0) assert_in_range(info.n_accepted, N_TEXT * 3 / 4, N_TEXT);
         if (kind == 1) assert_in_range(info.n_accepted, N_TEXT / 4, N_TEXT);
-        // The next text of the session has none.
+        // The session's next text has no prediction.
         assert_ok(frit_session_truncate(session, N_PROMPT - 1));
         assert_ok(frit_session_predict(session, NULL, 0));
         assert_ok(frit_session_push(session, &(frit_token){5 + ((N_PROMPT - 1) * (N_PROMPT - 1) + 1) % 7}, 1, NULL));
@@ -377,7 +377,7 @@ static void the_text_goes_on_when_the_draft_model_is_gone(void **state)
     frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2});
     frit_engine *draft = make_engine(&(tiny_options){0}, (frit_engine_options){.n_ctx = 64});
     frit_token plain[N_TEXT], drafted[N_TEXT];
-    for (int gone = 0; gone < 2; gone++) {   // its context ends, or it was freed
+    for (int gone = 0; gone < 2; gone++) {   // the draft session reaches its context, or is freed
         frit_session *a = begin(engine, NULL, 0);
         frit_session *b = begin(engine, &(frit_speculate_options){.kind = "draft", .draft = draft, .always = true}, 0);
         if (gone) frit_engine_free(draft);
@@ -408,7 +408,7 @@ static void guesses_from_the_text_leave_the_distribution_as_it_is(void **state)
     frit_engine_free(engine);
 }
 
-// Against a search of the whole text for the longest match of its end; the latest of equal ones.
+// Compares with a search of the whole text for the longest match of its end; the latest of equal ones.
 static void the_index_finds_the_longest_match(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The access log: a line for each request, without its text.
+// The access log: a line for each request, without its texts.
 #include "support/events_posix.h"
 #include "support/tool_model.h"
 
@@ -60,7 +60,7 @@ static void each_request_has_a_line_without_its_text(void **state)
     assert_true(json_integer_value(value_in(chat, "prompt_tokens")) > 10);
     assert_true(json_integer_value(value_in(chat, "answer_tokens")) > 5);
     assert_true(json_real_value(value_in(chat, "ms")) > 0);
-    expect_text_in(missing, "path", "/hidden-path");   // without what is asked there
+    expect_text_in(missing, "path", "/hidden-path");   // without the query
     expect_text_in(missing, "method", "GET");
     expect_text_in(missing, "code", "not_found");
     assert_memory_equal(json_string_value(value_in(missing, "key")), "key:", 4);

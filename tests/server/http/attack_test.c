@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Hostile requests: heads that proxies read in another way, clients that send slowly or nothing,
-// bodies that take long to read, crowds.
+// Hostile requests: heads that proxies interpret differently, clients that send slowly or nothing, bodies that take
+// long to read, many clients.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -16,8 +16,8 @@
 #define CHAT "/v1/chat/completions"
 #define TEXT "/v1/completions"
 
-// Limit for events that must happen, also on a busy machine: only a failure takes this long. The deadlines of servers
-// are longer, except where they are tested.
+// Time limit for events that must happen, also on a busy machine: only a failure takes this long. The deadlines of
+// servers are longer, except where they are tested.
 enum { PATIENCE_S = 60 };
 #define PATIENT "--request-timeout 600 "
 
@@ -89,7 +89,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Waits for the end of the connection; false: it stays open.
+// Waits for the end of the connection; returns false if it stays open.
 static bool has_ended(int fd)
 {
     char bytes[4096];
@@ -160,7 +160,7 @@ static void heads_with_two_meanings_are_refused_and_end_the_connection(void **st
     for (size_t i = 0; i < FRIT_COUNT(heads); i++) check_head(connect_to(&s), heads[i].text, heads[i].status);
 }
 
-// libmicrohttpd reads these heads, and refuses some in its own words.
+// libmicrohttpd reads these heads, and refuses some with its own texts.
 static void so_are_those_of_later_requests(void **state)
 {
     (void)state;
@@ -181,13 +181,13 @@ static void so_are_those_of_later_requests(void **state)
     }
 }
 
-// A client that closed its sending side is answered at once: waiting for it kept the accept thread busy.
+// A client that closed its sending side is answered immediately: waiting for it would block the accept thread.
 static void a_client_that_leaves_within_its_head_is_gone_at_once(void **state)
 {
     (void)state;
     const int fd = connect_to(&s);
     send_text(fd, "POST " TEXT " HTTP/1.1\r\nHost: local");
-    nap(200);   // it is looked at
+    nap(200);   // time for the server to read it
     shutdown(fd, SHUT_WR);
     reply r = read_reply(fd);
     check_problem(&r, 400, "invalid_http");
@@ -302,7 +302,7 @@ static void what_the_headers_decide_is_answered_before_the_body(void **state)
         reply_free(&r);
         close(fd);
     }
-    int fd = connect_to(&s);   // a good one is asked for its body
+    int fd = connect_to(&s);   // a valid one is asked for its body
     send_text(fd, "POST " TEXT " HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 32\r\n\r\n");
     char bytes[256] = "";
     read_some(fd, bytes, sizeof bytes - 1, 1000 * PATIENCE_S);
@@ -331,7 +331,7 @@ static void heads_and_bodies_that_drip_are_ended(void **state)
         send_text(fd, begins[i]);
         const double start = seconds();
         bool ended = false;
-        while (!ended && seconds() - start < PATIENCE_S) {   // a byte every 100 ms, without end
+        while (!ended && seconds() - start < PATIENCE_S) {   // a byte every 100 ms
             if (i < 2) send(fd, " ", 1, MSG_NOSIGNAL);
             nap(100);
             const ssize_t got = recv(fd, answer + n, sizeof answer - 1 - n, MSG_DONTWAIT);
@@ -385,7 +385,7 @@ static void health_is_answered_whatever_else_is_going_on(void **state)
         fds[i] = connect_to(&s);
         send(fds[i], begins[i % 4], strlen(begins[i % 4]), MSG_NOSIGNAL);
     }
-    for (int i = 0; i < 10; i++) health(&s, "running");   // it finds no free connection before the deadlines
+    for (int i = 0; i < 10; i++) health(&s, "running");   // no connection is free before the deadlines
     for (int i = 0; i < N; i++) close(fds[i]);
     close(answering);
     expect_health(&s, "running", 0);
@@ -398,7 +398,7 @@ static void health_is_answered_whatever_else_is_going_on(void **state)
     reply_free(&r);
 }
 
-// A connection of another client: on Linux all of 127.0.0.0/8 is this machine.
+// Connects as another client: on Linux all of 127.0.0.0/8 is this machine.
 static int connect_from(const char *address)
 {
     struct sockaddr_in from = {.sin_family = AF_INET};
@@ -424,7 +424,7 @@ static void check_reply(int fd, const char *text, int status, const char *code)
     close(fd);
 }
 
-// Of 32 connections 8 are for /health, and one address may have three quarters of the others.
+// Of 32 connections 8 are reserved for /health, and one address may have three quarters of the others.
 static void one_address_leaves_connections_to_others(void **state)
 {
     (void)state;
@@ -468,7 +468,7 @@ static void begin_body(int fd, size_t n_announced, size_t n_sent)
     }
 }
 
-// Posts until the reply has the status: the server may still read the bodies of other clients.
+// Posts until the reply has the status, because the server may still read the bodies of other clients.
 static void post_until(int status, const char *code)
 {
     reply r = post(&s, TEXT, BODY);

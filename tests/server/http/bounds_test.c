@@ -18,7 +18,7 @@ static served start(const char *more)
     return serve(path, options);
 }
 
-// The most memory that the server ever had, in MiB.
+// The server's peak memory in MiB.
 static long peak_mib(const served *s)
 {
     char path[64], line[256];
@@ -141,7 +141,7 @@ static void a_chain_of_long_requests_stays_cheap(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// The template shows only the last message, so that conversations of any length fit.
+// The template shows only the last message, so conversations of any length fit.
 static void what_is_too_long_to_be_stored_says_so(void **state)
 {
     (void)state;

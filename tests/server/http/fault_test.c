@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Faults of docs/dev/testing.md: any value of any field, depth, paths, injected headers, clients that leave in each
+// The faults of docs/dev/testing.md: any value of any field, depth, paths, injected headers, clients that leave in each
 // phase beside others, signals, descriptors, full devices.
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
@@ -26,7 +26,7 @@ static const char *model(void)
 
 // ---------------------------------------------------------------------------------------- values
 
-// One request on a connection that stays; returns the status.
+// Sends one request on a connection that stays open; returns the status.
 static int post_on(int *fd, const served *s, const char *path, const char *body)
 {
     char *text = post_text(path, "", body);
@@ -182,7 +182,7 @@ static void no_path_leads_out_of_its_place(void **state)
     char options[1200], text[16384], name[9000];
     snprintf(options, sizeof options, "--threads 1 --responses-dir '%s'", temp_path("kept"));
     served s = serve(model(), options);
-    FILE *file = fopen(temp_path("secret.response"), "w");   // beside the folder
+    FILE *file = fopen(temp_path("secret.response"), "w");   // outside the folder
     fprintf(file, "frit-response 1 0 5000000000 2 2 2 0000000000000000\n{}[]{}");
     fclose(file);
     memset(name, 'a', sizeof name);
@@ -204,7 +204,7 @@ static void no_path_leads_out_of_its_place(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// Text of a request that the server repeats in a header cannot begin another header.
+// Text of a request that the server copies to a header cannot begin another header.
 static void nothing_repeated_makes_a_header(void **state)
 {
     (void)state;
@@ -343,7 +343,7 @@ static long cpu_ticks(pid_t pid)
     return user + system;
 }
 
-// More connections than descriptors: some are refused, none is waited for in a loop, and later ones are served.
+// More connections than descriptors: some are refused, the server does not loop, and later ones are served.
 static void without_descriptors_the_server_rests_and_recovers(void **state)
 {
     (void)state;

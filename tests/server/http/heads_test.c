@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests after the first of a connection, HEAD of streams, bodies without an end.
+// Later requests of a connection, HEAD of streams, bodies without an end.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -26,7 +26,7 @@ static int stop_server(void **state)
     return stop_serving(&s, SIGTERM);
 }
 
-// The status of the reply to the last request; 0: the connection ended before.
+// Returns the status of the reply to the last request; 0: the connection ended before it.
 static int status_of(const char *bytes, size_t n, int n_requests)
 {
     const int fd = connect_to(&s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The server as an HTTP server: sizes, broken requests, headers, connections, other sites, keys.
+// The server as an HTTP server: sizes, malformed requests, headers, connections, other sites, keys.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -26,13 +26,13 @@ static int stop_server(void **state)
 static void bodies_over_the_limit_are_refused(void **state)
 {
     (void)state;
-    int fd = connect_to(&s);   // said in advance: answered without reading
+    int fd = connect_to(&s);   // the size is announced, so it is refused without reading
     send_text(fd, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 33554433\r\n\r\n{");
     reply r = read_reply(fd);
     assert_int_equal(r.status, 413);
     reply_free(&r);
     close(fd);
-    fd = connect_to(&s);   // in chunks: noticed on the way, and the connection stays
+    fd = connect_to(&s);   // in chunks: detected while reading, and the connection stays
     send_text(fd, "POST " CHAT " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
     size_t n = 1 << 20;
     char *chunk = malloc(n + 2);
@@ -151,7 +151,7 @@ static void other_sites_and_other_names_are_turned_away(void **state)
     expect_header("GET", "/health", page, 200, allow, "http://page.example");
     expect_header("OPTIONS", CHAT, page, 204, "Access-Control-Allow-Headers", "x-stainless-os");
     expect_header("OPTIONS", CHAT, "Host: localhost\r\n", 405, "Allow", "POST");
-    // The path is that of POST /models/load, not one of GET /v1/models/*.
+    // The path belongs to POST /models/load, not to GET /v1/models/*.
     expect_header("GET", "/models/load", "Host: localhost\r\n", 405, "Allow", "POST");
     expect_header("HEAD", "/v1/models", "Host: localhost\r\nConnection: close\r\n", 200, "Content-Type",
                   "application/json");
@@ -177,7 +177,7 @@ static void keys_are_asked_for_everywhere_but_for_health(void **state)
     s = open_server;
 }
 
-// Cached tokens of a prompt, for a caller with this header and this salt in the body.
+// Returns the cached tokens of a prompt, for a caller with this header and this salt in the body.
 static int cached_tokens(const char *headers, const char *salt)
 {
     char body[256];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Signs of life and progress of streams before their first token.
+// Keep-alive comments and progress of streams before their first token.
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
 
@@ -19,14 +19,14 @@ static const char *model(void)
     return path;
 }
 
-// A server with one session. The long name of the model makes events so long that a client that does not read keeps the
-// session.
+// Starts a server with one session. The model's long name makes events so long that a client that does not read keeps
+// the session.
 static served serve_one(void)
 {
     return serve_with_long_events(model(), "--parallel 1 --max-queue 16 --threads 1 --drain 0 --sse-ping 1");
 }
 
-// Takes the session and keeps it, as it reads only the first bytes of its answer.
+// Takes the session and keeps it, by reading only the first bytes of its answer.
 static int occupy(const served *s)
 {
     const int fd =
@@ -73,7 +73,7 @@ static void a_stream_that_waits_says_that_it_lives(void **state)
     reply r = post(&s, "/v1/completions", "{\"prompt\": \"b\", \"stream\": true, \"temperature\": -1}");
     assert_int_equal(r.status, 400);
     reply_free(&r);
-    // After a sign of life, failures are events of the stream; before, they have a status.
+    // After a keep-alive comment, failures are events of the stream; before it, they have a status.
     kill(s.pid, SIGTERM);
     for (size_t i = 0; i < FRIT_COUNT(protocols); i++) {
         await_text(fds[i], protocols[i].error, said, sizeof said);
@@ -105,7 +105,7 @@ static void an_answer_follows_the_comments(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// Progress grows from event to event, up to the whole prompt.
+// Checks that progress grows from event to event, up to the whole prompt.
 static json_int_t expect_progress(const json_t *events, json_int_t n_prompt, json_int_t n_steps)
 {
     json_int_t done = -1, n = 0, cached = 0;

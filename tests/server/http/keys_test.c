@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keys from a file: lines, reloading, limits, and what the key of a request decides.
+// Keys from a file: lines, reloading, limits, and the effects of a request's key.
 #include "server/sched/fair_queue.h"
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
@@ -37,7 +37,7 @@ static void write_keys(const char *text)
     write_file(key_path(), text, strlen(text));
 }
 
-// A long name makes events long, so that an endless stream that is not read is longer than all buffers.
+// A long name makes events long, so that an endless stream that is not read exceeds all buffers.
 static served serve_keys(const char *text, const char *more)
 {
     char options[12000], name[8001];
@@ -251,7 +251,7 @@ static void open_files_are_warned_of(void **state)
     static const struct {
         const char *text;
         unsigned mode;
-        const char *said;   // NULL: nothing
+        const char *said;   // NULL: no message
     } rows[] = {{"k1\n", 0644, "other users may read it (mode 644)"},
                 {"k1\n", 0600, NULL},
                 {"k1\n", 0640, NULL},
@@ -336,7 +336,7 @@ static void requests_come_back_with_time(void **state)
     expect_entry(key, 1004, "rate_limit_exceeded", 6);
     expect_entry(key, 1010, NULL, 0);
     expect_entry(key, 1010, "rate_limit_exceeded", 10);
-    for (int i = 0; i < 6; i++) expect_entry(key, 9000, NULL, 0);   // no more than 6, however long it waits
+    for (int i = 0; i < 6; i++) expect_entry(key, 9000, NULL, 0);   // at most 6, after any waiting time
     expect_entry(key, 9000, "rate_limit_exceeded", 10);
     server_key_release(key);
     server_keys_close(keys);
@@ -348,7 +348,7 @@ static void tokens_come_back_with_time(void **state)
     server_keys *keys;
     server_key *key = only_key(&keys, "k tokens=100/s weight=4");
     expect_entry(key, 10, NULL, 0);
-    server_key_charge(key, 60, 540);   // what was begun is not cut
+    server_key_charge(key, 60, 540);   // a request that has begun is not cut
     assert_true(server_key_served(key) == 150);
     expect_entry(key, 10, "token_limit_exceeded", 6);
     expect_entry(key, 14.5, "token_limit_exceeded", 1);
@@ -409,7 +409,7 @@ static void callers_are_served_by_weight(void **state)
         server_key_charge(job->caller.key, 50, 50);
         *at = job->next;
     }
-    assert_int_equal(n_of[0], 3);   // of 12, as 1 is to 3; nothing of c before both are served
+    assert_int_equal(n_of[0], 3);   // of 12, in the ratio of 1 to 3; none of c before both are served
     assert_int_equal(n_of[1], 9);
     assert_int_equal(n_of[2], 0);
     for (int i = 0; i < 30; i++) server_job_release(NULL, jobs[i]);
@@ -440,7 +440,7 @@ static void time_away_is_no_credit(void **state)
     assert_ptr_equal(*server_fair_queue_next(&waits, false), comes);
     server_key_charge(a, 500, 0);
     comes->next = again;
-    server_fair_queue_join(&slots, waits, again, 0);   // b was there already
+    server_fair_queue_join(&slots, waits, again, 0);   // b was waiting already
     assert_true(server_key_served(b) == 999);
     server_job_release(NULL, waits);
     server_job_release(NULL, comes);
@@ -566,7 +566,7 @@ static void what_is_left_of_limits_is_in_headers(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// With one session that `running` has, `before` waits; then `brief_body` of another key comes, and is answered first.
+// With one session used by `running`, `before` waits; then `brief_body` of another key arrives and is answered first.
 static void expect_overtaking(const char *lines, const char *key, const char *before, const char *brief_body)
 {
     served s = serve_keys(lines, "--parallel 1");
@@ -632,7 +632,7 @@ static void tokens_of_answers_are_charged(void **state)
     send_text(fd, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k2\r\n\r\n");
     r = read_reply(fd);
     if (!strstr(r.body, "kind=\"answer\"} 8\n")) fail_msg("%d %.3000s", r.status, r.body);
-    assert_null(strstr(r.body, "kind=\"prompt\"} 0\n"));   // of both
+    assert_null(strstr(r.body, "kind=\"prompt\"} 0\n"));   // both keys have used some
     assert_non_null(strstr(r.body, "reason=\"tokens\"} 1\n"));
     reply_free(&r);
     close(fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Clients that leave in each phase of a request: a step later the session and its pages are free, and another request
-// gets the same tokens as alone. Checked on the engine thread, at each token of the other request.
+// gets the tokens that it gets alone. Checked on the engine thread, at each token of the other request.
 #include "server/worker_jobs.h"
 
 #include <sys/socket.h>
@@ -60,7 +60,7 @@ static const phase phases[] = {
 
 // ---------------------------------------------------------------------------------------- the neighbour
 
-// The client of `job` leaves during `phase`. The job is checked a step later, at the next token of the neighbour.
+// The client of `job` leaves during `phase`. The job is checked a step later, at the next token of the other request.
 typedef struct scene {
     const phase *phase;
     const server_job *job;
@@ -104,7 +104,7 @@ static const server_reply_writer writer = {.text = put_text, .finish = put_end, 
 
 // ---------------------------------------------------------------------------------------- jobs
 
-// A long prompt, of which most runs in steps without other tokens.
+// Makes a job with a long prompt, most of which runs in steps without other tokens.
 static server_job *new_leaver(const phase *p, int socket, const char *prediction)
 {
     char prompt[1024] = "";
@@ -143,7 +143,7 @@ static void leave_in(const phase *p, const char *alone)
     char text[2048], answer[2048];
     server_problem problem;
     int ends[2];
-    // The prediction is the job's own answer, as the answer depends on the rounding of this machine's kernels.
+    // The prediction is the job's own answer, because the answer depends on the rounding of this machine's kernels.
     if (p->has_prediction) answer_alone(new_leaver(p, -1, NULL), answer, sizeof answer);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     server_job *neighbour = new_neighbour(), *other = p->is_crowded ? new_job("A wolf", &writer, N_ANSWER) : NULL;

@@ -22,7 +22,7 @@ static const char *model(void)
     return path;
 }
 
-// A short path, as paths of sockets must be: the folder of the tests may be deep.
+// Returns a short path, because paths of sockets must be short and the folder of the tests may be deep.
 static const char *socket_path(const char *name)
 {
     static char path[100];

@@ -111,12 +111,12 @@ static void a_stream_that_runs_has_many_readers_and_can_be_ended(void **state)
     const int left = send_request(&s, "GET", "/v1/stream/a", "", "");
     await_bytes(left);
     close(left);
-    assert_int_equal(health(&s, "running"), 2);   // nobody reads b
+    assert_int_equal(health(&s, "running"), 2);   // no client reads b
     reply r = ask(&s, "DELETE", "/v1/stream/b", "", 200);
     assert_non_null(strstr(r.body, "\"deleted\":true"));
     reply_free(&r);
     expect_health(&s, "running", 1);
-    // A new stream of the same name ends the old one, and readers of the old one are told.
+    // A new stream of the same name ends the old one, and readers of the old one get an error.
     fd = send_request(&s, "POST", TEXT, "X-Conversation-Id: a\r\n",
                       "{\"prompt\": \"b\", \"max_tokens\": 3, \"stream\": true}");
     reply replaced = read_reply(fd);
@@ -201,12 +201,12 @@ static void responses_are_made_in_the_background(void **state)
     expect_text_in(json, "output.0.content.0.text", text_in(whole, "output.0.content.0.text"));
     assert_true(json_is_true(value_in(json, "background")));
     json_decref(json);
-    snprintf(path, sizeof path, ANSWER "/%s?stream=true", id);   // it has none
+    snprintf(path, sizeof path, ANSWER "/%s?stream=true", id);   // it has no stream
     reply r = ask(&s, "GET", path, "", 400);
     reply_free(&r);
     json_decref(whole);
 
-    json = post_for(&s, ANSWER, "{\"input\": \"abc\", \"background\": true}", 200);   // one that takes long
+    json = post_for(&s, ANSWER, "{\"input\": \"abc\", \"background\": true}", 200);   // an answer that takes long
     snprintf(id, sizeof id, "%s", text_in(json, "id"));
     json_decref(json);
     snprintf(path, sizeof path, ANSWER "/%s", id);
@@ -240,7 +240,7 @@ static void a_background_stream_continues_behind_an_event(void **state)
     assert_int_equal(sscanf(strstr(said, "\"id\":\"resp_"), "\"id\":\"%63[a-z0-9_]", id), 1);
     close(fd);
     snprintf(path, sizeof path, ANSWER "/%s?stream=true&starting_after=5", id);
-    // Waits for the event: the answer may not have come so far.
+    // Waits for the event, because the answer may not have reached it.
     reply r = {0};
     for (int i = 0; i < 600 && r.status != 200; i++) {
         reply_free(&r);

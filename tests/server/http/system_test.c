@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Faults of the system while the server runs: no memory, disks that fail or do not answer, a wall clock that is set
+// Faults of the system while the server runs: no memory, disks that fail or do not answer, changes of the wall clock
 // (all by preload/faults.c), and ten thousand connections.
 #include "support/faults.h"
 #include "support/command_posix.h"
@@ -60,7 +60,7 @@ static int finish(void **state)
     return 0;
 }
 
-// For the shell that starts a command.
+// Returns the environment for a shell that starts a command.
 static const char *exports(void)
 {
     static char text[4096];
@@ -94,7 +94,7 @@ static void expect_same_answer(const served *s, const json_t *before, const char
 }
 
 // If one allocation of a request fails, the request may fail, with an error or the end of its connection. The server
-// and the next request do not fail.
+// and the next request must not fail.
 static void try_allocations(long of_http, long n_tries)
 {
     prepare();
@@ -136,14 +136,14 @@ static void an_allocation_that_fails_ends_no_server(void **state)
     try_allocations(0, 25);
 }
 
-// Fails each allocation of libmicrohttpd. A connection that libmicrohttpd forgets would wait for its deadline.
+// Fails each allocation of libmicrohttpd. A connection that libmicrohttpd loses would wait for its deadline.
 static void an_allocation_that_fails_loses_no_connection(void **state)
 {
     (void)state;
     try_allocations(1, 100);
 }
 
-// Memory ends at any size from which on the program can be loaded.
+// Memory may end at any size with which the program can be loaded.
 static void memory_that_ends_is_an_error(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void a_disk_that_fails_loses_no_answer(void **state)
     assert_non_null(strstr(s.said, "eio-responses"));   // the warning
 }
 
-// A page of a mapped model that the disk cannot read raises SIGBUS: the process ends with a sentence. Without a mapping
+// A page of a mapped model that the disk cannot read raises SIGBUS: the process ends with an error. Without a mapping
 // the start fails.
 static void a_disk_that_gives_no_page_ends_the_server_with_a_sentence(void **state)
 {
@@ -282,7 +282,7 @@ static void await_stall(long before)
     assert_true(atomic_load(&shared->n_stalled) > before);
 }
 
-// A disk that does not answer, as a network file system without its server: no signal handler runs in the thread.
+// A disk that does not answer, like a network file system without its server: no signal handler runs in the thread.
 static void a_start_that_waits_for_its_disk_ends_at_a_signal(void **state)
 {
     (void)state;
@@ -319,8 +319,7 @@ static void expect_status(int fd, int status)
     close(fd);
 }
 
-// A model that is loaded for a request waits for its disk alone, and the end of the server waits no longer than
-// --drain.
+// A model that is loaded for a request waits for its disk alone, and the end of the server waits at most for --drain.
 static void others_are_answered_while_a_disk_does_not_answer(void **state)
 {
     (void)state;
@@ -332,7 +331,8 @@ static void others_are_answered_while_a_disk_does_not_answer(void **state)
     atomic_store(&shared->stall_opens, 1);
     const int waits = ask_model(&s, "two");
     for (int i = 0; i < 3; i++) expect_same_answer(&s, before, "a model", 0);
-    close(send_post(&s, TEXT, "{\"model\": \"two\", \"prompt\": \"ab\"}"));   // one that does not wait for it
+    close(send_post(&s, TEXT, "{\"model\": \"two\", \"prompt\": \"ab\"}"));   // a client that does not wait for the
+                                                                              // model
     expect_health(&s, "waiting", 1);
     atomic_store(&shared->stall_opens, 0);
     expect_status(waits, 200);
@@ -346,8 +346,8 @@ static void others_are_answered_while_a_disk_does_not_answer(void **state)
 
 // ---------------------------------------------------------------------------------------- clocks
 
-// The worker waits for a client that does not read, and checks every 50 ms if it has left, whatever the wall clock
-// says. Other answers and the limits of keys work meanwhile.
+// The worker waits for a client that does not read, and checks every 50 ms if it has left, independently of the wall
+// clock. Other answers and the limits of keys work meanwhile.
 static void a_clock_that_is_set_stops_nothing(void **state)
 {
     (void)state;
@@ -360,7 +360,7 @@ static void a_clock_that_is_set_stops_nothing(void **state)
                                    "\"stream\": true}");
         await_answer(slow);
         atomic_store(&shared->clock_offset, offsets[i]);
-        nap(300);   // it is full by now, on most machines: else the test is not as sharp
+        nap(300);   // full by now on most machines; otherwise the test checks less
         assert_int_equal(health(&s, "running"), 1);
         close(slow);
         expect_health(&s, "running", 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TLS: answers, wrong files, and certificates that are replaced while the server runs.
+// TLS: answers, invalid files, and certificates that are replaced while the server runs.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -43,7 +43,7 @@ static gnutls_x509_privkey_t new_key(void)
     return key;
 }
 
-// Writes a new key, and a certificate of it for this name.
+// Writes a new key and its certificate for this name.
 static void write_pair(const char *name)
 {
     gnutls_x509_privkey_t key = new_key();
@@ -170,7 +170,7 @@ static void requests_are_answered(void **state)
     expect_reply(&c, stream, "data: [DONE]");
     free(stream);
     leave(&c);
-    // A client without TLS gets no reply, and does no harm.
+    // A client without TLS gets no reply and has no effect.
     const int fd = connect_to(&s);
     send_text(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
     reply r = read_reply(fd);
@@ -229,7 +229,7 @@ static void a_client_that_leaves_frees_its_session(void **state)
             assert_true(gnutls_record_send(c.session, text, strlen(text)) > 0);
         free(text);
         leave(&c);
-        // The request gets the only session.
+        // The request takes the only session.
         c = connect_tls(&s);
         text = post_text("/v1/completions", "", "{\"prompt\": \"a\", \"max_tokens\": 2}");
         expect_reply(&c, text, "\"finish_reason\":");
@@ -245,7 +245,7 @@ static void a_silent_connection_is_closed(void **state)
     write_pair("first");
     served s = serve_tls("--request-timeout 1");
     const int silent = connect_to(&s), begun = connect_to(&s);
-    send_bytes(begun, "\x16\x03", 2);   // of a handshake
+    send_bytes(begun, "\x16\x03", 2);   // the beginning of a handshake
     reply r = read_reply(silent);
     assert_int_equal(r.status, 0);
     reply_free(&r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Spans of requests, as a collector of OpenTelemetry gets them.
+// Spans of requests, as a collector of OpenTelemetry receives them.
 #include "server/http/http_client.h"
 #include "server/ops/traces.h"
 #include "support/events_posix.h"
@@ -23,7 +23,7 @@ static void listen_for_spans(void)
     socklen_t n = sizeof address;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     collector = socket(AF_INET, SOCK_STREAM, 0);
-    fcntl(collector, F_SETFD, FD_CLOEXEC);   // the server must not hold it open
+    fcntl(collector, F_SETFD, FD_CLOEXEC);   // the server must not inherit it
     assert_int_equal(bind(collector, (struct sockaddr *)&address, n), 0);
     assert_int_equal(listen(collector, 5), 0);
     assert_int_equal(getsockname(collector, (struct sockaddr *)&address, &n), 0);

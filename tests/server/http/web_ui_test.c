@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The files of the web UI over a socket: types, encodings, tags, headers; who may see it, and with which password.
+// The files of the web UI over a socket: types, encodings, tags, headers, access, and passwords.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -74,7 +74,7 @@ static void files_have_their_types_and_a_strict_policy(void **state)
     expect_status("POST", "/", GZIP PASSWORD, 405);
 }
 
-// A browser fetches at most 500 kB for the web UI. A build without Node.js has a short text.
+// A browser fetches at most 500 kB for the web UI. A build without Node.js serves a short text.
 static void the_web_ui_is_small(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void the_browser_asks_for_the_key_as_a_password(void **state)
     free(headers);
 }
 
-// Browsers send a password by themselves, whichever site asks.
+// Browsers send a stored password with requests of any site.
 static void pages_of_other_sites_cannot_use_the_password(void **state)
 {
     (void)state;
@@ -162,7 +162,8 @@ static void pages_of_other_sites_cannot_use_the_password(void **state)
     expect_status("DELETE", "/v1/responses/x",
                   HOST PASSWORD "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n", 403);
     expect_status("GET", "/v1/models", HOST PASSWORD "Origin: http://evil.example\r\n", 403);
-    expect_status("GET", "/v1/models", HOST PASSWORD "Origin: http://page.example\r\n", 403);   // that --cors allows
+    expect_status("GET", "/v1/models", HOST PASSWORD "Origin: http://page.example\r\n", 403);   // even if --cors allows
+                                                                                                // it
     expect_status("GET", "/v1/models",
                   HOST "Origin: http://page.example\r\nAuthorization: Bearer secret\r\nSec-Fetch-Site: cross-site\r\n",
                   200);
