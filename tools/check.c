@@ -143,9 +143,10 @@ static const char *const plain_prose[] = {
     "docs/", "CONTRIBUTING.md", "README.md",
 };
 
-// Words that lean on another comment where a comment begins with them: a reader who starts there has not read it.
-static const char *const leaning_openings[] = {
+// Words with which a comment does not begin: they lean on another comment, or hide the noun that the comment is about.
+static const char *const refused_openings[] = {
     "Of", "The same", "Those", "These", "So many", "As many", "That of", "Its", "Their", "They", "It", "Which", "Whose", "Such",
+    "What", "Whether",
 };
 
 // Folders whose files are not checked.
@@ -337,10 +338,11 @@ static void check_opening(file *f, const char *code)
 {
     const bool alone = code[strspn(code, " ")] == 0;
     const bool begins = f->comment && !(alone && f->after_comment);
-    for (size_t i = 0; begins && i < COUNT(leaning_openings); i++) {
-        const size_t n = strlen(leaning_openings[i]);
-        if (starts(f->comment, leaning_openings[i]) && f->comment[n] == ' ')
-            fault(f, f->n_lines, "the comment begins with '%s', which leans on another one", leaning_openings[i]);
+    for (size_t i = 0; begins && i < COUNT(refused_openings); i++) {
+        const size_t n = strlen(refused_openings[i]);
+        if (starts(f->comment, refused_openings[i]) && f->comment[n] == ' ')
+            fault(f, f->n_lines, "the comment begins with '%s'; begin with the noun that it is about",
+                  refused_openings[i]);
     }
     f->after_comment = alone && f->comment && f->n_lines > 1;
 }
@@ -537,7 +539,7 @@ static void check_file(const char *path, const char *full)
         prose_of(f.in_comment, line, prose);
         if (f.is_plain) check_words(&f, prose);
         strip(&f, line, code);
-        if (f.is_plain) check_opening(&f, code);
+        check_opening(&f, code);
         check_directive(&f, line, code);
         if (f.in_src) check_calls(&f, code);
         if (f.in_src) check_formats(&f, line, code);

@@ -69,7 +69,7 @@ frit_status frit_encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype
 frit_status frit_encode_weighted(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype, const float *importance,
                                  int64_t n_matrices);
 
-// What a tensor is made from that is encoded when it is read; false for other tensors.
+// The source of a tensor that is encoded when it is read. frit_tensor_get_origin returns false for other tensors.
 typedef struct frit_encode_origin {
     const frit_tensor *from;
     const float *importance;   // [n_importance]; NULL: columns are equal

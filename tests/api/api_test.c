@@ -387,7 +387,7 @@ static void ops_and_machine_tell_their_names(void **state)
     assert_true(machine.read_gbps == 0 && machine.int8_tops == 0);
     frit_machine_device device;
     for (n = 0; frit_machine_get_device(n, &device); n++) assert_true(device.name[0] && device.kind[0]);
-    assert_true(n >= 1);   // the name of NVIDIA's GPUs, or the reason why there is none
+    assert_true(n >= 1);   // the name of NVIDIA's GPUs, or the reason why no GPU is used
     assert_false(frit_machine_get_device(SIZE_MAX, &device));
 }
 

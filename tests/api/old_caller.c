@@ -25,7 +25,7 @@ static int check_info(const frit_model *model)
     memset(&guarded, 0x5a, sizeof guarded);
     if (frit_model_get_info(model, &guarded.info) != FRIT_OK) return fail("information");
     for (size_t i = 0; i < sizeof guarded.after; i++)
-        if (guarded.after[i] != 0x5a) return fail("the library wrote behind frit_model_info");
+        if (guarded.after[i] != 0x5a) return fail("the library wrote after frit_model_info");
     return strcmp(guarded.info.architecture, "llama") == 0 && guarded.info.n_vocab > 0 ? 0 : fail("another model");
 }
 

@@ -92,7 +92,7 @@ static void predictions_are_kept_and_compared(void **state)
                        "wild animals. One day he sent out a huntsman to shoot him a roe, but he did not come back.";
     snprintf(command, sizeof command, "perplexity -c 16 -f - --kl-divergence-base '%s'", base);
     expect(command, text, 0, "perplexity ", NULL);
-    // The same model on the file's text: only the codes in the file differ.
+    // The model that wrote the file reads the file's text again: only the codes in the file differ.
     snprintf(command, sizeof command, "perplexity --kl-divergence-base '%s' --kl-divergence", base);
     outcome o = frit(command, NULL);
     assert_int_equal(o.code, 0);

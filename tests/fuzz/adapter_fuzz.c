@@ -102,7 +102,7 @@ static void put_peft(frit_buf *out, unsigned seed)
     frit_buf_free(&header);
 }
 
-// The length of a safetensors header as it is after a change: nothing behind it would be looked at otherwise.
+// Sets the length of a safetensors header after a change: without it, nothing after the header would be read.
 static void mend_length(uint8_t *bytes, size_t n_bytes)
 {
     uint8_t *zero = memchr(bytes, 0, n_bytes);

@@ -255,7 +255,7 @@ static void what_is_too_large_is_refused(void **state)
     frit_buf_free(&text);
 }
 
-// As many tools as OpenAI's interface allows, each with its own trigger.
+// There are 128 tools, the most that OpenAI's interface allows, each with its own trigger.
 static void many_triggers_are_one_automaton(void **state)
 {
     (void)state;

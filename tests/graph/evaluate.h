@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // graph/evaluate.h: runs a graph by the formulas of the op table, in double precision, node by node.
 //
-// It uses neither plans nor backends, so tests can check both against it, and fusion and the graphs of architectures
-// too. It runs one sequence from position 0; row t is position t.
+// The evaluation uses neither plans nor backends, so tests can check both against it, and fusion and the graphs of
+// architectures too. It runs one sequence from position 0; row t is position t.
 #pragma once
 #include "graph/node.h"
 #include "support/support.h"

@@ -85,8 +85,11 @@ check(README.md "Who reads it?\n\n    cat behind\n\n`behind` is a name.\n"
 check(CHANGELOG.md "Who reads it?\n")
 
 check(src/base/a.c "${head}// Of the last line.\n\n// A line\n// of words.\nint x;   // Those of y.\n"
-      "2: the comment begins with 'Of', which leans on another one"
-      "6: the comment begins with 'Those', which leans on another one")
+      "2: the comment begins with 'Of'\; begin with the noun that it is about"
+      "6: the comment begins with 'Those'\; begin with the noun that it is about")
+check(src/base/a.c "${head}// What y has.\nint y;\n\n// Whether it has y.\nint x;   // Whatever y has.\n"
+      "2: the comment begins with 'What'\; begin with the noun that it is about"
+      "5: the comment begins with 'Whether'\; begin with the noun that it is about")
 check(src/base/a.c "${head}// Offers much.\n\n// It's all.\nint y;   // of x\nconst char *x = \"http:// of y\";\n")
 
 string(REPEAT "    x();\n" 100 body)

@@ -195,7 +195,7 @@ static void a_client_that_leaves_holds_nothing(void **state)
     set(&world.is_held, true);
     assert_false(await(&c, 1));
     wait_for_begun(1);
-    assert_false(await(&d, 2));   // queued behind it
+    assert_false(await(&d, 2));   // queued after it
     atomic_store(&c.left, true);
     atomic_store(&d.left, true);
     expect_ready(&c, 499);

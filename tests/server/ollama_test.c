@@ -206,7 +206,7 @@ static void texts_become_vectors(void **state)
     json_decref(json);
 }
 
-// Its end is dropped, as in Ollama, unless the request forbids it.
+// An input that is too long loses its end, as in Ollama, unless the request forbids it.
 static void a_text_that_is_too_long_is_cut(void **state)
 {
     (void)state;

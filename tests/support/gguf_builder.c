@@ -190,7 +190,7 @@ size_t gguf_place(const gguf_builder *b, const char *name)
 void gguf_patch(const gguf_builder *b, frit_buf *file, const char *place, uint64_t value, size_t n_bytes)
 {
     size_t at = gguf_place(b, place);
-    if (at + n_bytes > file->len) fail_msg("place '%s' lies behind the end", place);
+    if (at + n_bytes > file->len) fail_msg("place '%s' lies after the end", place);
     for (size_t i = 0; i < n_bytes; i++) file->data[at + i] = (char)(value >> 8 * i & 255);
 }
 

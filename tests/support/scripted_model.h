@@ -2,7 +2,7 @@
 // support/scripted_model.h: a model that answers with a given script: after each token it predicts exactly one next
 // token.
 //
-// Its layer adds nothing, every token of a script has a direction of its own in the embedding, and the output matrix
+// The layer adds nothing, every token of a script has a direction of its own in the embedding, and the output matrix
 // gives the largest logit to the successor of that token. A script begins with a token of the prompt: a special one
 // such as "<|weather|>", or a single byte. All other text is tokens of one byte.
 #pragma once

@@ -8,7 +8,7 @@
 //     ops        it runs the ops of its kind; the CPU runs the others
 //     inputs     must be its own: page numbers of other devices, and bytes outside its memory, are errors
 //
-// It computes by the plain-C reference, from plans of its own without fusion.
+// The device computes by the plain-C reference, from plans of its own without fusion.
 //
 //     test_device_use(TEST_DEVICE_ALONE);    // engines made after this call have it before the CPU
 //

@@ -54,7 +54,7 @@ int32_t server_key_weight(server_key *key);
 // Begins a request. False with status 429 and the time to wait if the limits do not allow it now.
 bool server_key_enter(server_key *key, double now, server_problem *problem);
 void server_key_leave(server_key *key);
-// What is left of a limit, and the seconds until it is whole again.
+// The amount that is left of a limit, and the seconds until it is whole again.
 typedef struct server_allowance {
     double amount, left, seconds;   // amount 0: no limit
 } server_allowance;

@@ -79,7 +79,7 @@ typedef struct server_generation_choices {
     int32_t n_given;   // the number of answers in the reply, the likeliest of n
 } server_generation_choices;
 
-// What the reply has beside the answer's text.
+// The parts of a reply beside the answer's text.
 typedef struct server_generation_contents {
     bool echo;                    // the answer's text begins with the prompt
     bool wants_logprobs;          // log-probabilities of the answer's tokens, and of an echoed prompt's tokens

@@ -32,7 +32,7 @@ typedef struct server_reply_writer {
     void (*progress)(server_job *job, const server_progress *progress);
 } server_reply_writer;
 
-// What is generated, and with which limits.
+// The prompt of an answer, its sampling and its limits.
 typedef struct server_job_request {
     frit_token *prompt;   // owned
     size_t n_prompt;

@@ -4,7 +4,7 @@
 #pragma once
 #include "backend/cuda/launch.h"
 
-// What the launches of a step depend on. A graph can be launched again while its key is the same.
+// The values on which the launches of a step depend. A graph can be launched again while its key is equal.
 typedef struct frit_cuda_graph_key {
     int32_t n_rows, n_outs, n_seqs, page_stride, n_row_tiles, n_picks, n_passes, pad;
     uint64_t input, scratch, work, picked;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What sessions read from the prefix cache (prefix_cache.c) and add to it.
+// Lets sessions take pages from the prefix cache (prefix_cache.c) and add pages to it.
 //
 // A session without pages looks for the longest cached beginning of its tokens when it is about to run (schedule.c). It
 // does not look when tokens are pushed, because adapters may change and pages may be evicted until then. At least one

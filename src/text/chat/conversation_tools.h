@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // text/chat/conversation_tools.h: tool calls, results and tools for chat templates that do not support them.
 //
-// They are written into messages of roles that every template supports, in the format that the model is asked to answer
+// The tools and calls are written into messages of roles that every template supports, in the format that the model is
+// asked to answer
 // in (the last row of answer/rows.c):
 //
 //     system       ..., the tools, and how an answer calls them or replies

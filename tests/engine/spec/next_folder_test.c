@@ -295,7 +295,7 @@ static void layers_of_deepseek_v3_guess(void **state)
     check_family(&deepseek);
 }
 
-// Their other layers are delta nets, whose states must drop refused drafts.
+// The other layers of Qwen 3 Next are delta nets, whose states must drop refused drafts.
 static void layers_of_qwen_3_next_guess(void **state)
 {
     (void)state;

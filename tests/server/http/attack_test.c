@@ -424,7 +424,7 @@ static void check_reply(int fd, const char *text, int status, const char *code)
     close(fd);
 }
 
-// Of 32 connections 8 are reserved for /health, and one address may have three quarters of the others.
+// The server has 32 connections: 8 are reserved for /health, and one address may have three quarters of the others.
 static void one_address_leaves_connections_to_others(void **state)
 {
     (void)state;

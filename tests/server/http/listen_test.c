@@ -78,7 +78,7 @@ static void a_unix_socket_is_its_owners(void **state)
     reply r = post(&s, TEXT, brief);
     assert_int_equal(r.status, 200);
     reply_free(&r);
-    // The permissions of the file decide who may connect, so any Host is allowed.
+    // The permissions of the file decide which users may connect, so any Host is allowed.
     expect_answer(&s, "GET /v1/models HTTP/1.1\r\nHost: any.example\r\n\r\n");
     expect_refused(path, "", 1, "another server listens there");
     expect_answer(&s, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n");

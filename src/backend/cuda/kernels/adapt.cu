@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What adapters add to products and hidden states (graph/adapt.h). A row of the step has the adapters for which its
-// sequence has a scale that is not 0. In a row of h, the numbers of its adapters follow each other by adapter index.
+// The kernels that add the terms of adapters to products and hidden states (graph/adapt.h). A row of the step has the
+// adapters for which its sequence has a scale that is not 0. In a row of h, the numbers of its adapters follow each
+// other by adapter index.
 #include "args.h"
 #include "ptx.cuh"
 
