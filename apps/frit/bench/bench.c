@@ -179,9 +179,8 @@ static int check_random(const bench_args *args)
     return CLI_DONE;
 }
 
-static int open_random(bench *b)
+static int open_random(frit_model **model, const bench_args *args)
 {
-    const bench_args *args = b->args;
     frit_random_options random = {
         .shape = args->bench.shape, .type = args->model.type, .n_layers = args->bench.n_layers};
     const frit_model_options options = {.log = cli_log, .log_ctx = (void *)&args->common};
@@ -194,24 +193,29 @@ static int open_random(bench *b)
         random.progress_ctx = &progress;
         status = frit_random_write(args->bench.save, &random);
         cli_progress_end(&progress);
-        if (status == FRIT_OK) status = frit_model_open(&b->models[0], args->bench.save, &options);
+        if (status == FRIT_OK) status = frit_model_open(model, args->bench.save, &options);
     } else {
-        status = frit_model_open_random(&b->models[0], &random, &options);
+        status = frit_model_open_random(model, &random, &options);
     }
     if (status == FRIT_E_INVALID) return cli_usage("bench: %s", frit_error());
     if (status != FRIT_OK) return cli_report(status);
-    frit_model_get_info(b->models[0], &b->infos[0]);
     return CLI_DONE;
+}
+
+int bench_open_model(frit_model **model, const bench_args *args, size_t i)
+{
+    const cli_common *common = &args->common;
+    const char *path = common->n_positional > 0 ? common->positional[i] : NULL;
+    const int code = check_random(args);
+    if (code != CLI_DONE) return code;
+    return args->bench.shape ? open_random(model, args) : cli_open_model(model, common, &args->model, path);
 }
 
 static int open_models(bench *b)
 {
-    const cli_common *common = &b->args->common;
-    int code = check_random(b->args);
-    if (code == CLI_DONE && b->args->bench.shape) return open_random(b);
+    int code = CLI_DONE;
     for (size_t i = 0; i < b->n_models && code == CLI_DONE; i++) {
-        const char *path = common->n_positional > 0 ? common->positional[i] : NULL;
-        code = cli_open_model(&b->models[i], common, &b->args->model, path);
+        code = bench_open_model(&b->models[i], b->args, i);
         if (code == CLI_DONE) frit_model_get_info(b->models[i], &b->infos[i]);
     }
     return code;
@@ -220,6 +224,7 @@ static int open_models(bench *b)
 static int run(void *ctx)
 {
     const bench_args *args = ctx;
+    if (load_is_wanted(args)) return load_run(args);
     bench *b = calloc(1, sizeof *b);
     if (!b) return cli_no_memory();
     b->args = args;
@@ -239,6 +244,7 @@ static int run(void *ctx)
 static const cli_group groups[] = {
     {"Tests", bench_rows, offsetof(bench_args, bench)},
     {"Random models", random_rows, offsetof(bench_args, bench)},
+    {"Requests", load_rows, offsetof(bench_args, load)},
     {"Adapters", cli_adapter_rows, offsetof(bench_args, adapters)},
     {"Engine", engine_rows, offsetof(bench_args, engine)},
     {"Model", frit_model_option_rows, offsetof(bench_args, model)},
@@ -249,8 +255,8 @@ const cli_command cli_command_bench = {
     .name = "bench",
     .usage = "[MODEL...] [options]",
     .summary = "measure how fast models run",
-    .usual = "n-prompt n-gen parallel n-depth batch threads repetitions output profile random layers gpu-layers cpu "
-             "type model hf-repo quiet",
+    .usual = "n-prompt n-gen parallel n-depth batch threads repetitions output profile random layers requests in "
+             "out concurrency rate url gpu-layers cpu type model hf-repo quiet",
     .details =
         "pp: tokens/s of a prompt; tg: tokens/s of generation, in all sequences; each with the share of what a\n"
         "probe measures on this machine in the same run. A LIST is numbers and ranges with commas between them:\n"
@@ -263,6 +269,12 @@ const cli_command cli_command_bench = {
         "  frit bench model.gguf --profile                where the time goes\n"
         "  frit bench --random llama-8b                   untrained weights run as fast as trained ones\n"
         "  frit bench --random qwen3-30b-a3b --layers 8 --save a.gguf\n"
+        "\n"
+        "--requests measures whole requests: by an engine in this process, or with --url by any server that has\n"
+        "/v1/completions, with the same requests.\n"
+        "\n"
+        "  frit bench model.gguf --requests 256 --in 256 --out 256 --concurrency 8,64\n"
+        "  frit bench --url http://127.0.0.1:8080 --requests 256 --in 256 --out 256 --concurrency 8,64\n"
         "\n"
         "Shapes: llama-1b, llama-3b, llama-8b, qwen3-0.6b, qwen3-30b-a3b, deepseek-v2-lite, qwen3-next-80b-a3b, "
         "mamba2-2.7b.",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // frit/bench/bench.h: the parts of frit bench: choosing tests (bench_sweep.c), measuring (bench_run.c), printing
-// figures (bench_print.c) and times by op (bench_profile.c).
+// figures (bench_print.c) and times by op (bench_profile.c). load.h has
+// workloads of many requests.
 //
 // Options contain lists. All combinations are expanded to rows before anything runs, so that the widths of the table's
 // columns are known. Rows are printed as they are measured.
@@ -21,9 +22,19 @@ typedef struct bench_options {
     int32_t n_layers;
 } bench_options;
 
+typedef struct load_options {   // of workloads (load.h)
+    int32_t n_requests, n_in, n_out, n_shared, n_warmup, n_rounds, n_vocab, silence_s;
+    float rate;
+    const char *concurrency;   // a list
+    uint64_t seed;
+    const char *url, *api_key;   // url NULL: an engine in this process
+    bool json;
+} load_options;
+
 typedef struct bench_args {
     cli_common common;
     bench_options bench;
+    load_options load;
     cli_adapter_options adapters;
     frit_engine_options engine;   // for options that are not lists
     frit_model_options model;
@@ -66,6 +77,12 @@ typedef struct bench_row {
     int n_samples;
     double n_bytes, n_ops;   // of one token, as the backend counts them
 } bench_row;
+
+// The setup of options whose lists have one value each; n_sessions: of --parallel, 0 if it is not given. Exit codes,
+// having said what is wrong.
+int bench_single_setup(bench_setup *setup, const bench_args *args);
+// Opens the i-th model that is named, or makes the one of --random. Exit codes, having said why.
+int bench_open_model(frit_model **model, const bench_args *args, size_t i);
 
 typedef struct bench_plan {
     bench_row *rows;
@@ -125,9 +142,16 @@ typedef struct bench_column {
     int width;   // minimum; titles and cells may widen it before printing
     bool left;
 } bench_column;
+void bench_table_widen(bench_column *column, const char *text);
 void bench_table_head(bench_column *columns, size_t n);
 void bench_table_cell(const bench_column *column, const char *text);   // "| text "
 void bench_table_end_row(void);
 
 // Prints the times by op of one step of the test.
 void bench_profile_print(const bench_run *run, const bench_row *row, int64_t n_steps, double seconds);
+
+// ---------------------------------------------------------------------------------------- workloads
+
+const frit_option *load_rows(size_t *n_rows);
+bool load_is_wanted(const bench_args *args);
+int load_run(const bench_args *args);   // an exit code, having said why

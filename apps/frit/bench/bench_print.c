@@ -54,7 +54,7 @@ static int text_width(const char *text)
     return n;
 }
 
-static void widen(bench_column *column, const char *text)
+void bench_table_widen(bench_column *column, const char *text)
 {
     int n = text_width(text);
     if (n > column->width) column->width = n;
@@ -76,7 +76,7 @@ void bench_table_end_row(void)
 void bench_table_head(bench_column *columns, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        widen(&columns[i], columns[i].title);
+        bench_table_widen(&columns[i], columns[i].title);
         bench_table_cell(&columns[i], columns[i].title);
     }
     bench_table_end_row();
@@ -217,11 +217,11 @@ static void md_begin(const bench_plan *plan)
         char first[64] = "", text[64];
         md_columns[i] = (bench_column){field->title, field->width, field->left};
         md_shown[i] = field->always;
-        widen(&md_columns[i], field->title);
+        bench_table_widen(&md_columns[i], field->title);
         for (int r = 0; r < plan->n; r++) {
             field->text(&plan->rows[r], text);
             if (r == 0) memcpy(first, text, sizeof first);
-            widen(&md_columns[i], text);
+            bench_table_widen(&md_columns[i], text);
             md_shown[i] = md_shown[i] || strcmp(first, text) != 0;
         }
     }

@@ -246,6 +246,30 @@ int bench_plan_make(bench_plan *plan, const bench_args *args, size_t n_models)
     return code;
 }
 
+static bool is_given(const cli_common *common, const char *option)
+{
+    bool found = false;
+    for (int i = 0; i < common->n_given; i++) found = found || strcmp(common->given[i]->name, option) == 0;
+    return found;
+}
+
+int bench_single_setup(bench_setup *setup, const bench_args *args)
+{
+    const bench_options *o = &args->bench;
+    bench_list threads, ubatch, parallel;
+    *setup = (bench_setup){.type_k = o->type_k, .type_v = o->type_v};
+    int code = bench_list_parse(&threads, "threads", o->n_threads, 0, 1024);
+    if (code == CLI_DONE) code = bench_list_parse(&ubatch, "ubatch", o->n_ubatch, 0, 1 << 16);
+    if (code == CLI_DONE) code = bench_list_parse(&parallel, "parallel", o->n_parallel, 1, 4096);
+    if (code != CLI_DONE) return code;
+    if (threads.n > 1 || ubatch.n > 1 || parallel.n > 1)
+        return cli_usage("bench: --requests: one engine answers, so --threads, --ubatch and --parallel are one number");
+    setup->n_threads = threads.values[0];
+    setup->n_ubatch = ubatch.values[0];
+    setup->n_sessions = is_given(&args->common, "parallel") ? parallel.values[0] : 0;
+    return CLI_DONE;
+}
+
 void bench_plan_free(bench_plan *plan)
 {
     for (int i = 0; i < plan->n; i++) free(plan->rows[i].seconds);
