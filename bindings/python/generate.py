@@ -3,8 +3,8 @@
 
     python bindings/python/generate.py [--check]      --check: only says whether the file is up to date
 
-The C preprocessor resolves macros; what is left are a few forms of declarations, which are read here. Anything else is
-an error, so that a header that this script does not understand cannot pass unnoticed.
+The C preprocessor resolves macros, and this script reads the few forms of declarations that remain. Any other form is
+an error, so that no declaration is left out by mistake.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NUMBERS = {
     "uint32_t": "c_uint32", "char": "c_char",
 }
 PYTHON = {"c_bool": "bool", "c_float": "float", "c_double": "float", "c_char_p": "bytes | None"}
-# Texts that a zero does not end: an address, which is read together with a length.
+# Texts that do not end with a zero byte. Python gets their address, and reads them with their length.
 NOT_TERMINATED = {"frit_token_info.text", "frit_token_piece", "frit_part.text", "frit_session_note"}
 
 HEAD = '''# SPDX-License-Identifier: MIT
@@ -60,7 +60,8 @@ from typing import Any
 
 
 def preprocess() -> str:
-    """The headers' own text: system headers are replaced by empty ones, since their types are known here."""
+    """Returns the headers' own text. System headers are replaced by empty files, since their types are in the tables
+    above."""
     with tempfile.TemporaryDirectory() as empty:
         for name in ("stdbool.h", "stddef.h", "stdint.h"):
             (Path(empty) / name).write_text("")
@@ -94,7 +95,7 @@ class Declarations:
         self.functions: list[str] = []
 
     def type_of(self, text: str, place: str, is_result: bool = False) -> str:
-        """The ctypes type of a C type without its name."""
+        """Returns the ctypes type of a declaration without its name."""
         text = re.sub(r"\bconst\b", " ", text).strip()
         stars = text.count("*")
         name = text.replace("*", " ").strip()
@@ -130,7 +131,7 @@ class Declarations:
         if not match:
             raise SystemExit(f"generate: {place}: the argument '{text}' has no name")
         found = self.type_of(match[1] + "*" * n_arrays, place)
-        # Arrays of bytes are buffers that callers own, and may hold zeros.
+        # Callers own arrays of bytes, which may have zeros.
         return "c_void_p" if found == "POINTER(c_uint8)" else found
 
     def arguments(self, text: str, place: str) -> list[str]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Builds the library and the command with CMake and puts them into the wheel.
 
-FRIT_WHEEL_TARGET names a row of packaging/platforms.tsv: packaging/compile builds for it by zig, and the licences of the
-libraries that are inside come along. Without it the wheel is for this machine: its own compiler, and the libraries that are
-installed here.
+FRIT_WHEEL_TARGET names a row of packaging/platforms.tsv, for which packaging/compile builds with zig; the wheel then
+has the licences of the libraries that are linked into it. Without FRIT_WHEEL_TARGET the wheel is for this machine,
+built with its compiler and its libraries.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
         library, command = FILES[system]
         inside[str(root / "LICENSE")] = "frit/licences/frit.txt"
         notices = [one / "licenses.txt" for one in (folder / "generated/web_ui", root / "apps/server/web_ui/built")]
-        if system != "windows" and (found := [one for one in notices if one.exists()]):   # of the server's web UI
+        if system != "windows" and (found := [one for one in notices if one.exists()]):   # the libraries of the web UI
             inside[str(found[0])] = "frit/licences/web-ui.txt"
         inside[str((folder / library).resolve())] = f"frit/lib/{library}"
         inside[str(folder / command)] = f"frit/bin/{command}"
@@ -60,7 +60,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
         build_data["tag"] = f"py3-none-{platform}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Packs the wheel again, as small as zlib can: hatchling has no option for that."""
+        """Compresses the wheel again, as much as zlib can. hatchling has no option for this."""
         if version == "editable":
             return
         with zipfile.ZipFile(artifact_path) as wheel:
@@ -84,7 +84,8 @@ class CustomBuildHook(BuildHookInterface[Any]):
         return folder
 
     def say_what_is_missing(self, root: Path) -> None:
-        """Ends the build with the compiler, tools and libraries that this machine lacks, and the packages that have them."""
+        """Ends the build with a list of the compiler, tools and libraries that this machine lacks, and of their
+        packages."""
         if os.name == "nt":
             return
         said = subprocess.run([root / "tools" / "setup", "--check", "build"], capture_output=True, text=True)

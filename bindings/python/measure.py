@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Measures what Python costs: importing, and each token over the C function that gives it.
+"""Measures the cost of Python: the time of the import, and the time of each token beyond that of the C function.
 
     python bindings/python/measure.py MODEL [ROUNDS]
 
-A small model shows it best. The C function is frit_session_next, called in a loop without anything else; the time of a
-call by ctypes is measured by itself and counts as Python's. All begin with the prompt, which the cache has.
+A small model shows the cost best. The C function is frit_session_next, called in a loop. The time of a call by ctypes
+is measured separately and counted as Python's. All texts begin with one prompt, which is in the prefix cache.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ PROMPT = "Once upon a time"
 
 
 def import_ms() -> float:
-    """The time that `import frit` takes in a new interpreter: the best of 7, without the interpreter's own start."""
+    """Returns the time of `import frit` in a new interpreter, without the interpreter's own start: the least of 7
+    runs."""
     program = "import time; t = time.perf_counter(); import frit; print(1e3 * (time.perf_counter() - t))"
     folder = str(Path(__file__).resolve().parent)
     times = [float(subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {folder!r}); {program}"],
@@ -73,7 +74,7 @@ def main() -> None:
 
     ways = {"C function": by_c, "Session.next": by_next, "Engine.generate": by_stream, "a call by ctypes": by_call}
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):   # one after the other, so that a disturbance meets all of them
+    for _ in range(rounds):   # a round runs each way once, so that a disturbance affects all of them
         for name, way in ways.items():
             times[name].append(way())
     best = {name: min(values) for name, values in times.items()}

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# test.sh: tests the Python package with a library and a command that were built: types, and tests in an environment of
-# its own (build/python), whose packages come from PyPI.
+# test.sh: tests the Python package with a library and a command that were built. It checks types and runs the tests in
+# a virtual environment (build/python), whose packages come from PyPI.
 #
 #     bindings/python/test.sh --setup                      makes the environment
 #     bindings/python/test.sh --frameworks                 adds LangChain and LlamaIndex to it, which are tested then
 #     bindings/python/test.sh LIBRARY COMMAND [ARGUMENTS]  arguments go to pytest
 #
-# A library with the address sanitizer needs that loaded first: FRIT_PRELOAD names it. What is freed is then overwritten,
-# because numpy, which reads views, is not compiled with it.
+# A library with the address sanitizer needs the sanitizer to be loaded first: FRIT_PRELOAD names it. The library then
+# overwrites freed memory, because NumPy, which reads views, is not compiled with the sanitizer.
 set -eu
 cd "$(dirname "$0")/../.."
 python=$PWD/build/python/bin/python
@@ -22,7 +22,8 @@ if [ ! -e build/python/complete ]; then
 fi
 if [ "$1" = --setup ]; then exit 0; fi
 if [ "$1" = --frameworks ]; then
-    # Their packages for llama-cpp-python want it installed; frit takes its place.
+    # The frameworks' packages require llama-cpp-python, which frit replaces: only the packages that do not require it
+    # are installed with their dependencies.
     "$python" -m pip install --quiet --disable-pip-version-check langchain-community llama-index-core
     exec "$python" -m pip install --quiet --disable-pip-version-check --no-deps llama-index-llms-llama-cpp
 fi

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# wheel.sh FOLDER NAME...: builds wheels into FOLDER, by zig for the rows of packaging/platforms.tsv that are named, or with
-# this machine's compiler and libraries for "native". The same source gives the same bytes.
+# wheel.sh FOLDER NAME...: builds wheels into FOLDER: with zig for the named rows of packaging/platforms.tsv, or with
+# this machine's compiler and libraries for "native". Equal sources give equal bytes.
 set -eu
 mkdir -p "$1"
 out=$(realpath "$1")

@@ -8,7 +8,7 @@
         print(chunk, end="", flush=True)
     print(engine.chat("Why is the sky blue?").text)
 
-`Model` is an opened file, `Engine` a model on this machine, `Session` a timeline of tokens.
+A `Model` is an opened file, an `Engine` a model that is loaded on this machine, a `Session` a timeline of tokens.
 """
 
 from __future__ import annotations

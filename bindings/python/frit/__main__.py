@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command: `frit` and `python -m frit` are the C program that the wheel brings along."""
+"""Runs the C program of the package, as `frit` and as `python -m frit`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import NoReturn
 
 
 def command_path() -> Path | None:
-    """The command's file: FRIT_COMMAND names one for development, else it lies within the package. None: there is none."""
+    """Returns the path of the C program: the file that FRIT_COMMAND names, for development, or the one in the package.
+    None if there is no such file."""
     if named := os.environ.get("FRIT_COMMAND"):
         return Path(named)
     found = Path(__file__).resolve().parent / "bin" / ("frit.exe" if sys.platform == "win32" else "frit")
@@ -18,7 +19,7 @@ def command_path() -> Path | None:
 
 
 def find_command() -> Path:
-    """The same, for a program that cannot go on without it."""
+    """Returns the path of the C program. Ends the interpreter with a message if there is no such file."""
     found = command_path()
     if found is None:
         sys.exit("frit: this installation has the library alone, without the command")
@@ -26,7 +27,7 @@ def find_command() -> Path:
 
 
 def run(arguments: list[str]) -> NoReturn:
-    """Becomes the command."""
+    """Runs the C program in place of this process."""
     command = str(find_command())
     if sys.platform == "win32":
         import subprocess
@@ -36,7 +37,7 @@ def run(arguments: list[str]) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """The console script."""
+    """The entry point of the console script."""
     run(sys.argv[1:])
 
 

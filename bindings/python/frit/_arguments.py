@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Arguments as the library takes them: types and ranges are looked at, because ctypes cuts numbers and texts in silence.
+"""Checks arguments and converts them to the library's types. ctypes would cut numbers and texts without an error.
 
 A wrong type is a TypeError, a value out of range an InvalidError (ValueError); the sentence names the argument.
 """
@@ -25,12 +25,12 @@ _shown.maxstring = _shown.maxother = 60
 
 
 def show(value: Any) -> str:
-    """A value within a sentence."""
+    """Returns a value as error sentences show it."""
     return _shown.repr(value)
 
 
 def integer(name: str, value: Any, least: int = -INT_MAX - 1, most: int = INT_MAX) -> int:
-    """An integer from least to most; numpy's too."""
+    """Returns an integer from `least` to `most`. NumPy's integers are allowed."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -44,7 +44,7 @@ def integer(name: str, value: Any, least: int = -INT_MAX - 1, most: int = INT_MA
 
 
 def number(name: str, value: Any) -> float:
-    """A finite number."""
+    """Returns a finite number."""
     if isinstance(value, (bool, str, bytes)) or not hasattr(value, "__float__") and not hasattr(value, "__index__"):
         raise TypeError(f"{name}: found {show(value)}, expected a number")
     try:
@@ -59,7 +59,7 @@ def number(name: str, value: Any) -> float:
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or False; 1, 0 and numpy's too."""
+    """Returns True or False. Values that equal 0 or 1 are allowed, NumPy's included."""
     try:
         if not isinstance(value, (str, bytes)) and value in (0, 1):
             return bool(value)
@@ -69,7 +69,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def text(name: str, value: Any) -> bytes | None:
-    """A name for the library; None stays None."""
+    """Returns a name as UTF-8. It has no zero byte. None stays None."""
     if value is None:
         return None
     if not isinstance(value, (str, bytes)):
@@ -84,7 +84,7 @@ def _terminated(name: str, data: bytes) -> bytes:
 
 
 def content(name: str, value: Any) -> bytes:
-    """A text that may have any characters, as UTF-8; bytes as they are."""
+    """Returns a text of any characters as UTF-8. Bytes are returned unchanged."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -93,7 +93,7 @@ def content(name: str, value: Any) -> bytes:
 
 
 def path_of(name: str, value: Any) -> bytes:
-    """A path as the library reads it."""
+    """Returns a path in the form that the library reads."""
     try:
         found = os.fspath(value)
     except TypeError:
@@ -104,14 +104,14 @@ def path_of(name: str, value: Any) -> bytes:
 
 
 def function(name: str, value: Any) -> Any:
-    """Something to call, or None."""
+    """Returns a callable, or None."""
     if value is not None and not callable(value):
         raise TypeError(f"{name}: found {show(value)}, expected a function")
     return value
 
 
 def instance(name: str, value: Any, kind: type, other: str = "") -> Any:
-    """An object of a class of this package."""
+    """Returns an object that is an instance of `kind`."""
     if not isinstance(value, kind):
         hint = f"frit.{kind.__name__}" + (f" or {other}" if other else "")
         raise TypeError(f"{name}: found {show(value)}, expected {hint}")
@@ -119,14 +119,14 @@ def instance(name: str, value: Any, kind: type, other: str = "") -> Any:
 
 
 def mapping(name: str, value: Any) -> Mapping[Any, Any]:
-    """A dict or another mapping."""
+    """Returns a dict or another mapping."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{name}: found {show(value)}, expected a dict")
     return value
 
 
 def texts(name: str, value: Any) -> list[str]:
-    """One text, or a sequence of texts."""
+    """Returns a list of texts; one text becomes a list of one."""
     if isinstance(value, str):
         return [value]
     try:
@@ -140,14 +140,14 @@ def texts(name: str, value: Any) -> list[str]:
 
 
 def sequence(name: str, value: Any, of: str) -> Any:
-    """A list or another sequence, not a text."""
+    """Returns a list or another sequence. A text is refused."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Sequence) and not hasattr(value, "__len__"):
         raise TypeError(f"{name}: found {show(value)}, expected a sequence of {of}")
     return value
 
 
 def token_array(name: str, value: Any) -> Any:
-    """Tokens as an array of the library's type: of any iterable of ints, numpy's arrays included."""
+    """Returns tokens as an array of the library's type. Any iterable of ints is allowed, and NumPy's arrays."""
     if isinstance(value, ctypes.Array) and value._type_ is ctypes.c_int32:
         return value
     try:
@@ -164,7 +164,7 @@ def token_array(name: str, value: Any) -> Any:
 
 
 def chosen(name: str, value: Any, table: Iterable[str]) -> str:
-    """One of several names."""
+    """Returns one of the names of a table."""
     names = list(table)
     if not isinstance(value, str) or value not in names:
         is_text = isinstance(value, str)
@@ -174,7 +174,7 @@ def chosen(name: str, value: Any, table: Iterable[str]) -> str:
 
 
 def refuse(call: Callable[..., Any], unknown: Mapping[str, Any]) -> None:
-    """TypeError for keywords that a function or class does not have."""
+    """Raises TypeError for keywords that a function or class does not have."""
     if unknown:
         import inspect
 
@@ -182,7 +182,7 @@ def refuse(call: Callable[..., Any], unknown: Mapping[str, Any]) -> None:
 
 
 def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """TypeError for a keyword that nothing has, with the one that was probably meant."""
+    """Raises TypeError for an unknown keyword, and suggests the known one that is most similar."""
     names = list(known)
     for name in given:
         if name not in names:
@@ -190,7 +190,7 @@ def check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The one of several names that was probably meant, as the end of a sentence."""
+    """Returns the end of a sentence that suggests the most similar of several names."""
     import difflib
 
     near = difflib.get_close_matches(name, list(known), 1)
@@ -205,7 +205,7 @@ _types: dict[type[ctypes.Structure], dict[str, Any]] = {}
 
 
 def options_of(kind: type[S], /, **values: Any) -> S:
-    """A struct of the library from arguments of the same names."""
+    """Makes a struct of the library from arguments with the names of its fields."""
     if kind not in _types:
         _types[kind] = {field[0]: field[1] for field in kind._fields_}
     types = _types[kind]

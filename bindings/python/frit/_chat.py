@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What goes into a turn: messages, tools of Python functions, schemas of pydantic models."""
+"""Makes the JSON of a chat: messages, tools made of Python functions, schemas made of types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .model import Model
 from .sampling import Grammar
 
 def tool_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """A Python function as a tool: name, docstring, annotations."""
+    """Describes a Python function as a tool, from its name, docstring and annotations."""
     import inspect
 
     hints = get_type_hints(function, include_extras=True)
@@ -38,7 +38,7 @@ def tool_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 def conversation_of(messages: str | Sequence[Mapping[str, Any]], tools: Sequence[Any], tool_choice: Any,
                     template: Mapping[str, Any] | None, continue_final: bool) -> bytes:
-    """The JSON that a turn is made of."""
+    """Returns the JSON text from which the library makes a turn."""
     if not isinstance(messages, str):
         for i, message in enumerate(sequence("messages", messages, "dicts, or a str")):
             if not isinstance(message, Mapping):
@@ -67,7 +67,7 @@ def conversation_of(messages: str | Sequence[Mapping[str, Any]], tools: Sequence
 
 
 def form_of(model: Model, schema: Any, open_objects: bool) -> Grammar | None:
-    """The grammar for what a caller wants as an answer."""
+    """Returns the grammar of an answer that must match `schema`. None: the answer is free."""
     if schema is None or isinstance(schema, Grammar):
         return schema
     if isinstance(schema, (Mapping, bool)):

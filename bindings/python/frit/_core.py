@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Who may call an engine: one thread at a time.
+"""Ensures that one thread at a time calls an engine.
 
-A call takes the engine's lock where it is free, and runs in the caller's own thread, which costs less than a microsecond.
-Where streams are generated, the engine's worker thread holds the lock, and calls of others are put into its queue and
-run between two steps.
+A call takes the engine's lock if it is free, and runs in the caller's own thread, which costs less than a microsecond.
+While streams are generated, the engine's worker thread holds the lock: calls of other threads are put into its queue
+and run between two steps.
 
-What would wait for ever is refused: a function that an engine calls (a stage, say) and that waits for the engine, also
-by way of other engines; and the engine of another process, whose worker a fork does not have.
+A call that would wait for ever is refused: a call from a function that the engine itself calls, such as a stage of a
+sampler, also when the call comes through other engines; and a call of an engine that another process made, since a fork
+does not have its worker.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ _WITHIN = "an engine cannot be called from a function that it calls itself"
 _CLOSED = "the engine is closed"
 _FORKED = "the engine belongs to the process that made it, and this is a fork of it: make an engine here, or start " \
           "processes by spawn"
-EXIT_S = 10.0   # that the end of a program waits for engines
+EXIT_S = 10.0   # seconds that the end of the program waits for engines
 
-callbacks: set[int] = set()   # threads within a function of the program's that an engine calls
-_waiting: dict[int, Core] = {}   # of these, what they wait for
+callbacks: set[int] = set()   # threads that run a function of the program that an engine called
+_waiting: dict[int, Core] = {}   # thread -> the engine for which it waits
 _cores: weakref.WeakSet[Core] = weakref.WeakSet()
 
 
@@ -54,15 +55,15 @@ class _Call:
         self.future: Future[Any] | None = future
 
     def run(self) -> None:
-        """What the function uses is held no longer when its caller goes on. The frames of an exception, which hold those
-        that called them, hold neither the future nor by that the exception."""
+        """Runs the function. Objects that the function uses are released before the caller continues. The future is not
+        in the frames of an exception, which would otherwise keep the caller's frames alive."""
         function, self.function = self.function, None
         future, self.future = self.future, None
         if function is None or future is None or not future.set_running_or_notify_cancel():
             return
         try:
             result = function()
-        except BaseException as failure:  # noqa: BLE001 - passed on to who waits
+        except BaseException as failure:  # noqa: BLE001 - raised in the thread that waits
             function = None
             future.set_exception(failure)
         else:
@@ -82,15 +83,15 @@ class Core(Unique):
     def __init__(self, handle: ctypes.c_void_p, keep: Any) -> None:
         self.handle = handle
         self.keep = keep           # the model
-        self.refusal = ""          # why it cannot be called any more
-        self.is_foreign = False    # of another process
+        self.refusal = ""          # the reason why it cannot be called any more, as an error sentence
+        self.is_foreign = False    # made by the process from which this one was forked
         self._lock = threading.Lock()
         self._owner = 0
         self._wanted = False
         self._ended = False
         self._dead: deque[tuple[ctypes.c_void_p, Core | None]] = deque()
         self._inbox: SimpleQueue[Any] = SimpleQueue()
-        self._taken: Any = None   # from it
+        self._taken: Any = None   # the item of the inbox that the worker handles
         self._worker: threading.Thread | None = None
         self._starting = threading.Lock()
         self._scheduler: Scheduler | None = None
@@ -99,7 +100,7 @@ class Core(Unique):
     # ------------------------------------------------------------------ calls
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """function(*arguments), while no other thread uses the engine."""
+        """Returns function(*arguments). No other thread uses the engine while the function runs."""
         me = get_ident()
         if self._owner == me:
             raise InvalidError(_WITHIN)
@@ -116,10 +117,10 @@ class Core(Unique):
             with self.waits():
                 return future.result()
         finally:
-            del future   # its exception's traceback has this frame
+            del future   # the traceback of the future's exception has this frame
 
     def submit(self, function: Callable[[], Any]) -> Future[Any]:
-        """The same by the worker, soon."""
+        """Gives the worker a function to run between two steps."""
         from concurrent.futures import Future
 
         future: Future[Any] = Future()
@@ -137,13 +138,14 @@ class Core(Unique):
 
     @property
     def may_wait(self) -> bool:
-        """Whether the calling thread may wait for the engine without a look at who waits for whom."""
+        """True if the calling thread can wait for the engine without checking for a deadlock."""
         me = get_ident()
         return self._owner != me and me not in callbacks and not self.is_foreign
 
     @contextmanager
     def waits(self) -> Iterator[None]:
-        """Around waiting for the engine. InvalidError if it waits for the calling thread."""
+        """Marks the calling thread as waiting for the engine. Raises InvalidError if the engine waits for that
+        thread."""
         if self.is_foreign:
             raise InvalidError(_FORKED)
         me = get_ident()
@@ -160,7 +162,7 @@ class Core(Unique):
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """The engine for a call of another one, which guesses tokens with it."""
+        """Holds the engine for a call of another engine, which uses it to guess tokens."""
         if not self._lock.acquire(False):
             with self.waits():
                 self._lock.acquire()
@@ -171,7 +173,8 @@ class Core(Unique):
             self._release()
 
     def free_session(self, handle: ctypes.c_void_p, draft: Core | None = None) -> None:
-        """Frees a session, now or when the engine is between two calls. For finalizers: never waits."""
+        """Frees a session now or, if the engine is in a call, after the call. It never waits, so finalizers may call
+        it."""
         if self.is_foreign:
             return
         self._dead.append((handle, draft))
@@ -182,7 +185,8 @@ class Core(Unique):
             self._inbox.put(_WAKE)
 
     def discard(self, handle: ctypes.c_void_p, draft: Core | None) -> None:
-        """Frees a session of the worker's: one with a draft model when that is free."""
+        """Frees a session of the worker. A session with a draft model is freed when the draft model's engine is
+        free."""
         if draft is None:
             lib.frit_session_free(handle)
         else:
@@ -197,7 +201,7 @@ class Core(Unique):
             handle, draft = dead
             if draft is None or draft._ended:
                 lib.frit_session_free(handle)
-            elif draft._lock.acquire(timeout=patience):   # its session of the draft model goes too
+            elif draft._lock.acquire(timeout=patience):   # its session of the draft model is freed too
                 draft._owner = get_ident()
                 lib.frit_session_free(handle)
                 draft._release()
@@ -239,22 +243,22 @@ class Core(Unique):
                 if not self._serve(scheduler):
                     self._end()
                     return
-            except BaseException as failure:  # noqa: BLE001 - told to who reads a stream
+            except BaseException as failure:  # noqa: BLE001 - raised in the threads that read streams
                 scheduler.fail_all(failure)
                 flush_sinks()
             finally:
                 self._release()
 
     def _serve(self, scheduler: Scheduler) -> bool:
-        """Runs what is in the queue, and steps, until nothing is left to do. False: the engine closes."""
+        """Runs the calls in the queue and steps until no work is left. False: the engine closes."""
         while True:
             if self._taken is _STOP:
                 scheduler.fail_all(InvalidError("the engine was closed"))
                 flush_sinks()
                 return False
-            flush_sinks()   # a call may take its time
+            flush_sinks()   # the item may be a call that takes long
             self._handle(scheduler)
-            while self._inbox.empty():   # this thread alone takes from it
+            while self._inbox.empty():   # no other thread takes items
                 if not scheduler.is_busy:
                     flush_sinks()
                     return True
@@ -268,7 +272,7 @@ class Core(Unique):
         if item is _WAKE:
             self._bury()
         elif isinstance(item, _Call):
-            scheduler.drop_cancelled()   # a session that such a text ran on is its caller's again
+            scheduler.drop_cancelled()   # after this the sessions of cancelled texts are free for the call
             item.run()
         else:
             scheduler.add(item)
@@ -276,8 +280,8 @@ class Core(Unique):
     # ------------------------------------------------------------------ the end
 
     def close(self, patience: float | None = None) -> None:
-        """Ends the worker and frees the engine. Streams end with an error; sessions cannot run any more. patience: the
-        engine is left as it is where threads use it longer."""
+        """Ends the worker and frees the engine. Streams end with an error; sessions cannot run any more. patience:
+        seconds to wait for threads that use the engine; it is not freed if they use it longer."""
         if not self._stop():
             return
         until = None if patience is None else monotonic() + patience
@@ -290,7 +294,7 @@ class Core(Unique):
             self._release_last()
 
     def _stop(self) -> bool:
-        """From here on nobody can call. False: somebody else ends the engine."""
+        """Refuses all further calls. False: the engine was closed before."""
         with self._starting:
             if self.refusal:
                 return False
@@ -304,7 +308,7 @@ class Core(Unique):
             raise InvalidError(self.refusal)
 
     def check_outside(self) -> None:
-        """InvalidError within a function that the engine calls."""
+        """Raises InvalidError if the caller is a function that the engine calls."""
         if self._owner == get_ident():
             raise InvalidError(_WITHIN)
 
@@ -333,7 +337,8 @@ class Core(Unique):
                 item.fail(failure)
 
     def leave(self) -> None:
-        """After a fork, in the new process: the worker is not there, and what it used stays as it is."""
+        """Marks the engine as unusable in a forked process, which does not have the worker. The engine's memory is not
+        freed."""
         self.is_foreign, self.refusal = True, _FORKED
         self._lock, self._starting = threading.Lock(), threading.Lock()
         self._owner, self._worker, self._scheduler, self._taken = 0, None, None, None
@@ -356,7 +361,7 @@ def _leave_all() -> None:
 
 
 def _close_all() -> None:
-    """The program ends: engines end before it, as threads that still run in the library would use what is gone."""
+    """Closes all engines when the program ends, because threads in the library would use memory that is freed later."""
     until = monotonic() + EXIT_S
     for core in list(_cores):
         core.close(max(0.0, until - monotonic()))

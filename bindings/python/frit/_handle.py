@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Objects of the library that Python owns: freed once, when nothing uses them any more.
+"""Owns objects of the library. Each is freed once, when its last user drops it.
 
-They are freed by __del__, not by weakref.finalize, which would run when the program ends, while other threads still use them,
-and which keeps for ever what refers to its own object. When the interpreter ends, nothing is freed: the system takes it all.
+Objects are freed by __del__. weakref.finalize would free them when the program ends, while other threads still use
+them, and would keep an object alive for ever if the finalizer's arguments refer to it. When the interpreter ends, no
+object is freed: the system takes back the memory.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import sys
 from typing import Any, Callable, NoReturn
 
-_n_forks = 0   # between the first process and this one
+_n_forks = 0   # forks between the first process and this one
 
 
 def _count_fork() -> None:
@@ -24,7 +25,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Handle:
-    """Frees an object of the library when it is dropped. keep: what must live as long as the object."""
+    """Frees an object of the library when it is dropped. keep: an object that must live as long as this one."""
 
     __slots__ = ("value", "keep", "_free", "_forks")
 
@@ -34,7 +35,8 @@ class Handle:
         self._free = free
         self._forks = _n_forks
 
-    # A fork's copy may have been in use by a thread that the fork does not have.
+    # A forked process does not free inherited objects: a thread that only the first process has may have been using
+    # them.
     def __del__(self, _is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if not _is_finalizing() and self._forks == _n_forks:
             self._free(self.value)

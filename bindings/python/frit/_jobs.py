@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Texts that an engine generates at the same time: they share its steps."""
+"""Generates the texts of an engine. Texts that are generated at the same time share steps."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ if TYPE_CHECKING:
     from .model import Adapter
     from .session import Session
 
-MOST_TOKENS = 64   # that one step gives with speculation
-MOST_TEXTS = 64    # that share a step
-HOLD_S = 2e-4      # a reader is woken so often at most, while steps are twice as fast
+MOST_TOKENS = 64   # most tokens of one step with speculation
+MOST_TEXTS = 64    # most texts that share a step
+HOLD_S = 2e-4      # least seconds between two wake-ups of readers while steps are faster than half of that
 
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 def _beyond_package(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without this package's own first frames, which hold the engine as long as the exception is kept."""
+    """Drops the first frames of a traceback, those of this package, which would keep the engine alive with the
+    exception."""
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
     return trace
 
 
 class Job(Unique):
-    """A text that is being generated. Made by the caller's thread, then used by the engine's worker alone."""
+    """A text that is being generated. The caller's thread makes it, then only the engine's worker uses it."""
 
     def __init__(self, engine: Engine, prompt: Sequence[int], sampler: Sampler, sink: Sink, *,
                  max_tokens: int | None = None, stop: Sequence[str] = (), turn: Turn | None = None,
@@ -68,7 +69,7 @@ class Job(Unique):
         self.salt = content("salt", salt)
         self.weight, self.priority = integer("weight", weight, 1, 1000), integer("priority", priority)
         self.speculate = speculate
-        #: The engine of a draft model, which others may use between two calls.
+        #: The engine of a draft model. Other threads may use it between two calls.
         self.draft: Core | None = getattr(speculate, "_frit_core", None) if session is None else session._draft
         self.ignore_end = flag("ignore_end", ignore_end)
         self.heal = flag("heal", heal)
@@ -77,12 +78,12 @@ class Job(Unique):
         self._lent = session._hold() if session is not None else None   # outlives the session's close()
         self.grammar: Grammar | None = None
         self.turn_grammar: Handle | None = None
-        self.schema: Any = None   # what the answer is to be
+        self.schema: Any = None   # the type, schema or grammar of the answer
         self.cancelled = False
         self.done = False
-        self.has_called = False          # a tool
-        self.until: Callable[[list[int]], bool] | None = None   # ends the answer before its next token
-        self.tokens: list[int] = []      # of the answer
+        self.has_called = False          # the answer has called a tool
+        self.until: Callable[[list[int]], bool] | None = None   # True ends the answer before its next token
+        self.tokens: list[int] = []      # the answer so far
         self.session = ctypes.c_void_p()
         self.asked = False
         self.by_logits = False
@@ -100,7 +101,7 @@ class Job(Unique):
     # ------------------------------------------------------------------ beginning and end
 
     def start(self) -> None:
-        """Makes the session and queues the prompt; after a preemption the answer so far too."""
+        """Makes the session and queues the prompt, and after a preemption the answer so far."""
         if self._text is None:
             self._n_keep = self._prepare()
         if self._lent is not None:
@@ -122,7 +123,7 @@ class Job(Unique):
         n_keep = len(self.prompt)
         self.sampler.lock()
         self._has_sampler = True
-        prompt, tokens = self.prompt, self.tokens   # not the job, which has the sampler
+        prompt, tokens = self.prompt, self.tokens   # the closure must not hold the job, which has the sampler
         self.sampler.timeline = lambda: prompt + tokens
         accept, handle = lib.frit_sampler_accept, self.sampler._handle
         has_source = self.model.info.kind == "encoder-decoder"
@@ -153,7 +154,7 @@ class Job(Unique):
         check(lib.frit_session_push(self.session, array, len(array), None))
 
     def release(self) -> None:
-        """Gives the session's pages back."""
+        """Frees the session, unless it is lent, so that its pages are free."""
         if self.lender is None and self.session:
             self.engine._core.discard(self.session, self.draft)
         self.session = ctypes.c_void_p()
@@ -195,11 +196,11 @@ class Job(Unique):
 
     @property
     def runs_alone(self) -> bool:
-        """Whether the next token can be had by one call, as long as no other text shares the step."""
+        """True if one call can give the next token. It must not be used while other texts share the step."""
         return bool(self.tokens) and not self.asked and self.n_top is None
 
     def ask(self) -> None:
-        """Asks the next step for a token, unless its logits are there already: then `land` samples from them."""
+        """Requests a token from the next step. If the logits exist already, `land` samples from them instead."""
         if self.asked:
             return
         if lib.frit_session_length(self.session) >= self._n_ctx and self.shift is None:
@@ -215,7 +216,7 @@ class Job(Unique):
                 check(status)
 
     def land(self) -> None:
-        """Takes the token that the step gave."""
+        """Takes the token of the step that ran."""
         self.asked = False
         chunk = Chunk()
         token = self._sample(chunk) if self.by_logits else self._take_pick(chunk)
@@ -258,7 +259,7 @@ class Job(Unique):
         return TokenLogprob(own.token, own.logprob, [(item.token, item.logprob) for item in top])
 
     def run_alone(self) -> None:
-        """The next token or, with speculation, tokens, by one call."""
+        """Takes the next token, or with speculation the next tokens, by one call."""
         if self._many is None:
             status = lib.frit_session_next(self.session, self.sampler._handle, byref(self._token))
             tokens: Sequence[int] = (self._token.value,)
@@ -279,13 +280,13 @@ class Job(Unique):
         self.sink(chunk)
 
     def _forget(self, n: int) -> None:
-        """A lent session keeps nothing that follows the answer's end."""
+        """Removes the last n tokens, which follow the answer's end, from a lent session."""
         if n and self.lender is not None:
             check(lib.frit_session_truncate(self.session, lib.frit_session_length(self.session) - n))
 
     def _take(self, token: int, chunk: Chunk, is_last: bool = True) -> bool:
-        """Adds a token to the answer. True: it was the last one, and the end was told. is_last: of those that the sampler
-        has accepted."""
+        """Adds a token to the answer. True: the answer has ended, and the last chunk was sent. is_last: no accepted
+        token of the same call follows."""
         assert self._text is not None
         if self.until is not None and self._is_over(self.until):
             chunk.logprobs.clear()
@@ -315,7 +316,7 @@ class Job(Unique):
     def _end(self, reason: str, chunk: Chunk) -> bool:
         if self.lender is None:
             self.finish(reason, chunk)
-        else:   # the session stays with its caller, and gets the last token too
+        else:   # the caller keeps the session, and `land` pushes the last token
             session = self.session
             self.finish(reason, chunk)
             self.session = session
@@ -323,17 +324,17 @@ class Job(Unique):
 
 
 def set_adapters(session: ctypes.c_void_p, adapters: Sequence[tuple[Adapter, float]]) -> None:
-    """The adapters that a session's tokens run with from here on."""
+    """Sets the adapters with which a session's next tokens run."""
     handles = (ctypes.c_void_p * len(adapters))(*[adapter._handle for adapter, _ in adapters])
     scales = (ctypes.c_float * len(adapters))(*[scale for _, scale in adapters])
     check(lib.frit_session_set_adapters(session, handles, scales, len(adapters)))
 
 
 class Scheduler:
-    """The worker's jobs: those that run, and those that wait for a place.
+    """Steps the worker's jobs: those that run, and those that wait for a place.
 
-    Readers get what a step gave when no variable of the step holds a job any more: a reader that drops the last name of
-    an engine then ends it in its own thread.
+    Readers get the chunks of a step after the step's variables are gone. A reader that drops the last reference to an
+    engine then ends the engine in the reader's own thread.
     """
 
     def __init__(self, engine: ctypes.c_void_p) -> None:
@@ -341,8 +342,8 @@ class Scheduler:
         self.running: list[Job] = []
         self.waiting: deque[Job] = deque()
         self._n_rows = ctypes.c_int32()
-        self._most = MOST_TEXTS   # fewer after the cache was full
-        self._stepped = self._flushed = 0.0   # when
+        self._most = MOST_TEXTS   # lower after the cache was full
+        self._stepped = self._flushed = 0.0   # times of the last step and the last flush
 
     @property
     def is_busy(self) -> bool:
@@ -352,11 +353,11 @@ class Scheduler:
         self.waiting.append(job)
 
     def step(self) -> None:
-        """One step for all texts that run."""
+        """Runs one step for all texts that run, and sends chunks to readers."""
         self._flush(self._advance())
 
     def _advance(self) -> bool:
-        """True: readers must be told now."""
+        """Runs one step. True: a text has begun or ended, so readers are woken at once."""
         for job in self.running:
             if job.cancelled:
                 self.drop_cancelled()
@@ -379,7 +380,8 @@ class Scheduler:
         return has_begun or n_done > 0
 
     def _flush(self, now: bool) -> None:
-        """Gives readers their chunks. To wake a thread takes as long as a quick step: then several steps share it."""
+        """Sends chunks to readers. Waking a thread takes as long as a quick step, so several quick steps share a
+        wake-up."""
         before, self._stepped = self._stepped, perf_counter()
         if now or self._stepped - before > HOLD_S / 2 or self._stepped - self._flushed > HOLD_S:
             self._flushed = self._stepped
@@ -418,7 +420,7 @@ class Scheduler:
             else:
                 with job.draft.lent():
                     what()
-        except BaseException as failure:  # noqa: BLE001 - told to who reads the stream
+        except BaseException as failure:  # noqa: BLE001 - raised in the thread that reads the stream
             if not job.done:
                 job.fail(failure)
 
@@ -437,7 +439,7 @@ class Scheduler:
                 self.running.append(job)
 
     def _make_room(self, failure: FritError) -> None:
-        """All texts wait for the cache: the one that began last gives its pages back, and runs again later."""
+        """Preempts the text that began last when all texts wait for room in the cache. It runs again later."""
         for job in reversed(self.running):
             if job.lender is None and not job.done and len(self.running) > 1:
                 job.release()

@@ -17,7 +17,7 @@ _NAMES = {"win32": ("frit.dll", "libfrit.dll"), "darwin": ("libfrit.dylib",)}
 
 
 def find_library() -> Path:
-    """The library's file: FRIT_LIBRARY names one for development, else it lies within the package."""
+    """Returns the library's path: the file that FRIT_LIBRARY names, for development, or the one in the package."""
     if named := os.environ.get("FRIT_LIBRARY"):
         return Path(named)
     folder = Path(__file__).resolve().parent / "lib"
@@ -28,7 +28,7 @@ def find_library() -> Path:
 
 
 class Library:
-    """libfrit: its functions as attributes, with their types, which are set when a function is first used."""
+    """Holds libfrit's functions as attributes. Each gets its types when it is first used."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,12 +51,12 @@ class Library:
 lib = Library(find_library())
 
 
-_raised: dict[int, BaseException] = {}   # by functions of Python's that the library called, in these threads
+_raised: dict[int, BaseException] = {}   # thread -> an exception of a Python function that the library called
 
 
 def check(status: int) -> None:
-    """Raises what a function that the library called raised in this thread, or what a status other than FRIT_OK stands
-    for, with the thread's sentence."""
+    """Raises the exception of a Python function that the library called in this thread, or the exception of a status
+    other than FRIT_OK."""
     if _raised and get_ident() in _raised:
         raise _raised.pop(get_ident())
     if status != 0:
@@ -64,8 +64,8 @@ def check(status: int) -> None:
 
 
 def callback(kind: Any, function: Callable[..., Any], otherwise: Any = None) -> Any:
-    """A function as the library calls it: what it raises is raised by the `check` that follows, for C cannot pass it on,
-    and the library goes on with `otherwise`."""
+    """Wraps a Python function for the library. C cannot pass exceptions on: the next `check` raises them, and the
+    library gets `otherwise` as the result."""
 
     def run(*arguments: Any) -> Any:
         try:
@@ -78,23 +78,24 @@ def callback(kind: Any, function: Callable[..., Any], otherwise: Any = None) -> 
 
 
 def last_error(status: int) -> FritError:
-    """The exception for the calling thread's last failure, which had this status."""
+    """Returns the exception for the calling thread's last error, which had this status."""
     return error_of(status, decode(lib.frit_error()), decode(lib.frit_error_field()) or None,
                     decode(lib.frit_error_code()) or None)
 
 
 def text_at(address: int | None, n_bytes: int) -> bytes:
-    """Bytes that the library lends, which no zero ends."""
+    """Copies bytes of the library that do not end with a zero byte."""
     return ctypes.string_at(address, n_bytes) if address and n_bytes else b""
 
 
 def decode(text: bytes | None) -> str:
-    """A text of the library as str."""
+    """Converts a text of the library to str."""
     return text.decode("utf-8", "replace") if text else ""
 
 
 def two_calls(call: Callable[[Any, int, Any], int], make: Callable[[int], Any], capacity: int) -> tuple[Any, int]:
-    """The buffer that `call` filled and the number of its items: again with more room where there was too little."""
+    """Calls `call` with a buffer, and again with a larger one if it was too small. Returns the buffer and the number of
+    items."""
     n = ctypes.c_size_t()
     while True:
         buffer = make(capacity)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The keywords of calls as types: editors and type checkers know the options that calls pass on."""
+"""The types of keyword arguments that calls pass on, for editors and type checkers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SamplerNumbers(TypedDict, total=False):
-    """How tokens are chosen, in numbers: `frit.Sampler` tells what they mean."""
+    """The numeric options of a sampler. `frit.Sampler` describes them."""
 
     temp: float
     dynatemp_range: float
@@ -109,7 +109,7 @@ class ChatOptions(AnswerOptions, total=False):
 
 
 class EngineOptions(TypedDict, total=False):
-    """Options of `Engine`, which `load` passes on."""
+    """Options of `Engine`, which `load` also takes."""
 
     n_ctx: int
     n_sessions: int

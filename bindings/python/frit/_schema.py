@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Types as JSON schemas, and JSON as objects of these types.
+"""Makes JSON schemas of types, and objects of these types from JSON.
 
-Pydantic's models do both themselves. Dataclasses, TypedDicts, enumerations, Literal, lists, tuples, dicts and unions
-of all these need no package.
+Pydantic's models do both with pydantic. Dataclasses, TypedDicts, enumerations, Literal, lists, tuples, dicts and unions
+need no package.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _JSON_TYPES: dict[Any, str] = {str: "string", int: "integer", float: "number", b
 _LISTS = (list, set, frozenset, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _UNIONS = (Union, types.UnionType)
-_REQUIRED, _NOT_REQUIRED = (getattr(typing, name, Ellipsis) for name in ("Required", "NotRequired"))   # of Python 3.11 on
+_REQUIRED, _NOT_REQUIRED = (getattr(typing, name, Ellipsis) for name in ("Required", "NotRequired"))   # since Python 3.11
 
 
 def is_model(kind: Any) -> bool:
-    """Whether pydantic made the class."""
+    """True if pydantic made the class."""
     return isinstance(kind, type) and hasattr(kind, "model_json_schema")
 
 
 def is_type(kind: Any) -> bool:
-    """Whether a schema can be made of it: a class or an annotation, not a schema itself."""
+    """True if a schema can be made of `kind`: a class or an annotation. A schema itself is not a type."""
     return isinstance(kind, type) or get_origin(kind) is not None or isinstance(kind, types.UnionType)
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of a type. TypeError for one that JSON cannot be."""
+    """Returns the JSON schema of a type. Raises TypeError if JSON cannot represent the type."""
     definitions: dict[str, Any] = {}
     schema = _Schemas(definitions).of(kind)
     return {**schema, "$defs": definitions} if definitions else schema
@@ -82,7 +82,7 @@ class _Schemas:
                 "minItems": len(args), "maxItems": len(args)}
 
     def _reference(self, kind: Any) -> dict[str, Any]:
-        """A class with fields is a definition, as it may contain itself."""
+        """Returns a reference to the definition of a class with fields. The class may contain itself."""
         if kind not in self._names:
             name, n = kind.__name__, 1
             while name in self.definitions:
@@ -98,12 +98,12 @@ class _Schemas:
 
 
 def has_fields(kind: Any) -> bool:
-    """A dataclass or a TypedDict."""
+    """True for a dataclass or a TypedDict."""
     return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "__total__"))
 
 
 def fields_of(kind: Any) -> dict[str, Any]:
-    """Names and annotations of what JSON has of a class."""
+    """Returns the annotations of the fields that the JSON form of a class has."""
     hints = get_type_hints(kind, include_extras=True)
     if not dataclasses.is_dataclass(kind):
         return hints
@@ -111,7 +111,7 @@ def fields_of(kind: Any) -> dict[str, Any]:
 
 
 def required_of(kind: Any) -> set[str]:
-    if not dataclasses.is_dataclass(kind):   # with future annotations Python does not see NotRequired itself
+    if not dataclasses.is_dataclass(kind):   # __required_keys__ ignores NotRequired in modules with future annotations
         marks = {key: get_origin(hint) for key, hint in fields_of(kind).items()}
         required = {key for key in kind.__required_keys__ if marks[key] is not _NOT_REQUIRED}
         return required | {key for key, mark in marks.items() if mark is _REQUIRED}
@@ -123,14 +123,14 @@ def required_of(kind: Any) -> set[str]:
 
 
 def read(kind: Any, text: str) -> Any:
-    """The object of a type that a JSON text is. ValueError if it is none."""
+    """Makes the object of a type from a JSON text. Raises ValueError if the text does not match the type."""
     if is_model(kind):
         return kind.model_validate_json(text)
     return build(kind, json.loads(text))
 
 
 def build(kind: Any, value: Any) -> Any:
-    """JSON's value as an object of the type."""
+    """Makes the object of a type from a value of parsed JSON."""
     if kind in (Any, object):
         return value
     if is_model(kind):
@@ -180,7 +180,7 @@ def _plain(kind: Any, value: Any) -> Any:
 
 
 def _first(kinds: tuple[Any, ...], value: Any) -> Any:
-    """The first of a union's types that the value is."""
+    """Returns the object of the first type of a union that matches the value."""
     failures = []
     for kind in kinds:
         try:

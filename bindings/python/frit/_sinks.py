@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where chunks go: queues of threads and of event loops, and the streams that read them."""
+"""Passes chunks to queues of threads and of event loops, and has the streams that read them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from ._jobs import Job
 
-T = TypeVar("T")   # what an answer is to be
+T = TypeVar("T")   # the type of the answer's object
 Sink = Callable[[Any], None]   # takes chunks, and at the end None or an exception
 
 
 class _Collected(threading.local):
-    """What steps gave and no reader has yet: one call wakes a reader for all of it."""
+    """Chunks that no reader has yet. One call wakes a reader for all its chunks."""
 
     def __init__(self) -> None:
         self.queues: list[tuple[SimpleQueue[list[Any]], list[Any]]] = []
@@ -31,7 +31,7 @@ _collected = _Collected()
 
 
 def thread_sink(queue: SimpleQueue[list[Any]]) -> Sink:
-    """A sink that puts lists of items into a queue, when `flush_sinks` is called."""
+    """Returns a sink that puts lists of items into a queue when `flush_sinks` is called."""
     held: list[Any] = []
 
     def put(item: Any) -> None:
@@ -43,7 +43,7 @@ def thread_sink(queue: SimpleQueue[list[Any]]) -> Sink:
 
 
 def loop_sink(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[Any]) -> Sink:
-    """A sink that puts items into a queue of an event loop, when `flush_sinks` is called."""
+    """Returns a sink that puts items into a queue of an event loop when `flush_sinks` is called."""
 
     def put(item: Any) -> None:
         _collected.loops.setdefault(loop, []).append((queue, item))
@@ -57,7 +57,7 @@ def _deliver(items: list[tuple[asyncio.Queue[Any], Any]]) -> None:
 
 
 def flush_sinks() -> None:
-    """Gives readers what the calling thread has collected for them."""
+    """Gives readers the chunks that the calling thread has collected for them."""
     if _collected.queues:
         queues, _collected.queues = _collected.queues, []
         for queue, held in queues:
@@ -69,21 +69,22 @@ def flush_sinks() -> None:
             try:
                 loop.call_soon_threadsafe(_deliver, items)
             except RuntimeError:
-                pass   # the loop is closed: its readers are gone
+                pass   # the loop is closed: it has no readers any more
 
 
 class _Source(Unique, Generic[T]):
-    """A job that is read, once: what both kinds of streams share. A job that is over is let go, and its engine with it."""
+    """The common part of both kinds of streams: reads a job once. A job that has ended is dropped, and with it its
+    engine."""
 
     def __init__(self, job: Job) -> None:
         self._job: Job | None = job
         self._answer: Answer[T] = Answer(schema=job.schema)
-        self._read: list[Chunk] = []   # that the answer does not have yet
+        self._read: list[Chunk] = []   # chunks that `_answer` does not have yet
         self._over = False
 
     @property
     def answer(self) -> Answer[T]:
-        """What was read so far."""
+        """The answer as far as it was read."""
         if self._read:
             self._answer.extend(self._read)
             self._read = []
@@ -105,7 +106,7 @@ class _Source(Unique, Generic[T]):
             try:
                 raise item
             finally:
-                del item   # its traceback has this frame
+                del item   # the exception's traceback has this frame
         self._read.append(item)
         return item  # type: ignore[no-any-return]
 
@@ -115,7 +116,8 @@ class _Source(Unique, Generic[T]):
 
 
 class Stream(_Source[T]):
-    """An answer as it comes: an iterator of chunks. Closing it, or dropping it, stops the answer and frees its session.
+    """An answer while it is generated: an iterator of chunks. Closing or dropping it stops the answer and frees its
+    session.
 
     `text()` and `result()` read to the end.
     """
@@ -123,7 +125,7 @@ class Stream(_Source[T]):
     def __init__(self, job: Job, queue: SimpleQueue[list[Any]]) -> None:
         super().__init__(job)
         self._queue = queue
-        self._ready: list[Any] = []   # the next one is the last
+        self._ready: list[Any] = []   # in reverse order
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
@@ -156,19 +158,19 @@ class Stream(_Source[T]):
         self.close()
 
     def result(self) -> Answer[T]:
-        """The whole answer."""
+        """Reads to the end and returns the answer."""
         for _ in self:
             pass
         return self.answer
 
     def text(self) -> str:
-        """The whole answer's text."""
+        """Reads to the end and returns the answer's text."""
         return self.result().text
 
 
 class AsyncStream(_Source[T]):
-    """The same for asyncio: an asynchronous iterator. Cancelling the task that reads it stops the answer and frees its
-    session; so does `aclose()`."""
+    """An answer while it is generated, for asyncio: an asynchronous iterator of chunks. Cancelling the task that reads
+    it stops the answer and frees its session; so does `aclose()`."""
 
     def __init__(self, job: Job, queue: asyncio.Queue[Any]) -> None:
         super().__init__(job)
@@ -184,7 +186,7 @@ class AsyncStream(_Source[T]):
             raise StopAsyncIteration
         assert self._job is not None
         if self._job.engine._core.is_foreign:
-            with self._job.engine._core.waits():   # says why not
+            with self._job.engine._core.waits():   # raises InvalidError with the reason
                 pass
         try:
             chunk = self._take(await self._queue.get())
@@ -206,11 +208,11 @@ class AsyncStream(_Source[T]):
         self._cancel()
 
     async def result(self) -> Answer[T]:
-        """The whole answer."""
+        """Reads to the end and returns the answer."""
         async for _ in self:
             pass
         return self.answer
 
     async def text(self) -> str:
-        """The whole answer's text."""
+        """Reads to the end and returns the answer's text."""
         return (await self.result()).text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of the library as views that keep their owner alive: for numpy, DLPack and plain Python."""
+"""Arrays of the library as views that keep their owner alive, for NumPy, DLPack and plain Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _DLManagedTensor(ctypes.Structure):
     _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
-_lent: dict[int, tuple[Any, ...]] = {}   # what a DLPack consumer has: the struct's address, and what it needs
+_lent: dict[int, tuple[Any, ...]] = {}   # address -> the DLPack struct of a consumer and the objects that it uses
 
 
 def _forget(address: int) -> None:
@@ -42,7 +42,7 @@ _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
-# A consumer renames the capsule and calls the deleter itself; one that was not consumed is deleted here.
+# Frees a capsule that was not consumed. A consumer renames the capsule and calls the deleter itself.
 def _end(capsule: int) -> None:
     if _is_valid(capsule, b"dltensor"):
         _lent.pop(_get_pointer(capsule, b"dltensor"), None)
@@ -59,7 +59,7 @@ def _array_at(address: int, shape: tuple[int, ...], owner: Any) -> Any:
 
 
 class Tensor:
-    """Numbers of type float32 with a shape, in memory that lives as long as the tensor and every view of it.
+    """An array of float32 with a shape, in memory that lives as long as the tensor and every view of it.
 
     `numpy.asarray(t)` and `torch.from_dlpack(t)` are views without a copy; `memoryview(t.buffer)`, `t[i]`, `t.tolist()` and
     `len(t)` need no package. Rows of a tensor of two dimensions are tensors.
@@ -70,14 +70,14 @@ class Tensor:
     def __init__(self, owner: Any, address: int, shape: tuple[int, ...]) -> None:
         self._owner = owner
         self._address = address
-        #: Outermost first.
+        #: The sizes, outermost first.
         self.shape = shape
         #: The numbers as a ctypes array, which supports the buffer protocol and keeps their owner alive.
         self.buffer: Any = _array_at(address, shape, owner)
 
     @classmethod
     def copy_of(cls, address: Any, shape: tuple[int, ...]) -> Tensor:
-        """A copy of what the library lends at an address."""
+        """Copies an array of the library."""
         own = (ctypes.c_float * math.prod(shape))()
         ctypes.memmove(own, address, ctypes.sizeof(own))
         return cls(own, ctypes.addressof(own), shape)
@@ -89,7 +89,7 @@ class Tensor:
 
     @property
     def address(self) -> int:
-        """Where the first number lies."""
+        """The address of the first number."""
         return self._address
 
     @property
@@ -141,11 +141,11 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     def tolist(self) -> list[Any]:
-        """The numbers as a list, of lists where there are two dimensions."""
+        """Returns the numbers as a list, or as a list of lists for two dimensions."""
         return list(self.buffer) if len(self.shape) == 1 else [row.tolist() for row in self]
 
     def numpy(self) -> Any:
-        """A view for numpy, without a copy. ImportError where numpy is not installed."""
+        """Returns a view for NumPy, without a copy. Raises ImportError if NumPy is not installed."""
         import numpy
 
         return numpy.asarray(self)

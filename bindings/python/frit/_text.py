@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The text of an answer as its tokens come: whole characters, nothing that may become a stop text, and a turn's parts."""
+"""Turns an answer's tokens into text. Characters are complete, a possible beginning of a stop text is held back, and a
+turn's text is split into its parts."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .sampling import Grammar
 
 
 class Turn(Unique):
-    """One turn of a chat: its prompt, the grammar of its answer, and the answer taken apart."""
+    """One turn of a chat: its prompt, the grammar of its answer, and the answer split into parts."""
 
     def __init__(self, model: Model, conversation: bytes) -> None:
         self.model = model
@@ -33,7 +34,7 @@ class Turn(Unique):
         return list(buffer[:n])
 
     def grammar(self, form: Grammar | None, one_call: bool, open_objects: bool) -> Handle | None:
-        """What the answer may be."""
+        """Returns the grammar of the answer, or None if the answer is free."""
         options = c.frit_turn_grammar_options(one_call=one_call, open_objects=open_objects)
         if form is not None:
             data = form.text.encode("utf-8", "surrogatepass")
@@ -77,7 +78,7 @@ class Text(Unique):
         flags = c.FRIT_TEXT_SPECIAL if turn else 0
         check(lib.frit_text_stream_new(byref(self._handle), model._handle, flags))
         self._owned = Handle(self._handle, lib.frit_text_stream_free, model)
-        self._n_skip = 0   # characters of the prompt's end that are spelled again
+        self._n_skip = 0   # characters of the prompt's end that the answer spells again
         if follows:
             given = self._follow(follows[: len(follows) - n_healed])
             if n_healed:
@@ -86,7 +87,8 @@ class Text(Unique):
         self.stopped_by: str | None = None
 
     def _follow(self, tokens: Sequence[int]) -> int:
-        """Pushes a prompt's tokens: the answer's first word keeps the space before it. The length of their text."""
+        """Pushes a prompt's tokens, so that the answer's first word keeps the space before it. Returns the length of
+        their text."""
         return sum(len(self._push(token)) for token in tokens)
 
     def _push(self, token: int) -> str:
@@ -100,13 +102,13 @@ class Text(Unique):
         return turn is not None and not self.model.token_piece(token) and not lib.frit_turn_shows(turn.handle, token)
 
     def push(self, token: int, chunk: Chunk) -> bool:
-        """Adds what this token completes to the chunk. True: a stop text was found, and nothing follows."""
+        """Adds to the chunk the text that this token completes. True: a stop text was found, and the answer ends."""
         if self.turn is not None and self._is_hidden(token):
             return False
         return self._give(self._push(token), chunk, False)
 
     def end(self, chunk: Chunk) -> None:
-        """Adds what was held back."""
+        """Adds the text that was held back."""
         text = ""
         if self.stopped_by is None:
             check(lib.frit_text_stream_flush(self._handle, self._piece_at, self._n_at))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Engines: models placed on this machine, which generate, chat, embed and rerank."""
+"""Engines: models that are loaded on this machine, and generate, chat, embed and rerank."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from .session import Session
 if TYPE_CHECKING:
     from typing_extensions import Never, Unpack
 
-T = TypeVar("T")   # what an answer is to be
+T = TypeVar("T")   # the type of the answer's object
 Prompt = Union[str, Sequence[int]]
 Messages = Union[str, Sequence[Message]]
 Adapters = Sequence[Union[Adapter, "tuple[Adapter, float]"]]
@@ -55,7 +55,7 @@ Until = Callable[["list[int]"], bool]
 
 @dataclass(frozen=True)
 class EngineInfo:
-    """What an engine has. `kv_bytes` is reserved for keys and values, `kv_token_bytes` is what one token needs."""
+    """The sizes of an engine. `kv_bytes` is reserved for keys and values, `kv_token_bytes` is the part of one token."""
 
     backend: str
     isa: str
@@ -71,20 +71,23 @@ class EngineInfo:
 
 
 class Engine(Unique):
-    """A model on this machine, with room for keys and values. Any thread may call it; texts share its steps.
+    """A model that is loaded on this machine, with room for keys and values. Any thread may call it; texts share its
+    steps.
 
-    n_ctx: tokens of one text at most; 0: what the model was trained for, if memory allows.
-    n_sessions: texts of full length that the cache has room for.
-    n_threads: 0: one per fast core. n_threads_batch: for prompts; 0: as n_threads, else one per core.
-    n_batch: rows of one step at most; 0: 512.
+    n_ctx: most tokens of one text; 0: the context that the model was trained for, if memory allows.
+    n_sessions: the number of texts of full length for which the cache has room.
+    n_threads: 0: one per fast core. n_threads_batch: threads that run prompts; 0: n_threads if that is given, else one
+        per core.
+    n_batch: most rows of one step; 0: 512.
     cache_type_k, cache_type_v: "f16" (None), "f32", "q8_0", "q4_0", ...
-    device: "cpu", or the device beside it ("cuda"); None: what there is. gpu_layers: a number, "all" or "auto" (None).
+    device: "cpu", or the device beside it ("cuda"); None: the device of this machine, if it has one. gpu_layers: a
+        number, "all" or "auto" (None).
     override_tensor, numa, weights_cache, prefix_disk, prefix_host_mib, prompt_budget, n_state_copies, fit,
-    deterministic, full_windows: as `frit serve --help` explains them.
-    prefix_cache: False: texts do not share the beginnings that others have run.
-    progress: called with 0...1 while weights are loaded; returning False cancels (CancelledError).
+        deterministic, full_windows: options that `frit serve --help` explains.
+    prefix_cache: False: a text does not reuse the beginning of another text that has run.
+    progress: called with 0 to 1 while weights are loaded; returning False cancels (CancelledError).
 
-    Raises OutOfMemoryError with numbers if it does not fit, InvalidError for values outside their limits.
+    Raises OutOfMemoryError with sizes if the model does not fit, InvalidError for values outside their limits.
     """
 
     def __init__(self, model: Model, *, n_ctx: int = 0, n_sessions: int = 1, n_threads: int = 0, n_batch: int = 0,
@@ -118,18 +121,18 @@ class Engine(Unique):
         self.model = model
         self._core = Core(handle, model)
         self._free = weakref.finalize(self, Core.close, self._core)
-        self._free.atexit = False   # engines end before the program by themselves
+        self._free.atexit = False   # engines are closed by _core before the program ends
         self._info: EngineInfo | None = None
 
     # ------------------------------------------------------------------ the engine
 
     @property
     def info(self) -> EngineInfo:
-        """What the engine has, as it was made; `read_info()` asks again."""
+        """The engine's sizes when it was made. `read_info()` gives the current ones."""
         return self._info or self.read_info()
 
     def read_info(self) -> EngineInfo:
-        """The same now: buffers grow with the steps that ran."""
+        """Returns the engine's current sizes. Buffers grow with the steps that ran."""
         raw = c.frit_engine_info()
         self._core.call(lambda: check(lib.frit_engine_get_info(self._core.handle, byref(raw))))
         values = {name: getattr(raw, name) for name in EngineInfo.__dataclass_fields__}
@@ -138,7 +141,7 @@ class Engine(Unique):
         return self._info
 
     def close(self) -> None:
-        """Ends the worker and frees memory, now. Streams that still run end with an error."""
+        """Ends the worker and frees the memory at once. Streams that still run end with an error."""
         self._core.check_outside()
         self._free()
 
@@ -152,13 +155,13 @@ class Engine(Unique):
         return f"<frit.Engine of {self.model!r}: {self.info.n_ctx} tokens on {self.info.backend}>"
 
     def session(self) -> Session:
-        """A timeline of tokens of your own. LimitError where the cache has no room for its state."""
+        """Makes a timeline of tokens. Raises LimitError if the cache has no room for its state."""
         return Session(self)
 
     @property
     def n_streams(self) -> int:
-        """Texts that are being generated, or wait for a place."""
-        scheduler = self._core._scheduler   # None: nothing was generated yet, or the engine is closed
+        """The number of texts that are being generated or wait for a place."""
+        scheduler = self._core._scheduler   # None: no text was generated yet, or the engine is closed
         return sum(not job.done for job in [*scheduler.running, *scheduler.waiting]) if scheduler else 0
 
     # ------------------------------------------------------------------ generation
@@ -169,18 +172,22 @@ class Engine(Unique):
                  heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
                  context_shift: int | None = None, until: Until | None = None,
                  **sampling: Unpack[SamplerOptions]) -> Stream[Any]:
-        """Continues a text, as it stands: a stream of chunks.
+        """Continues a text and returns a stream of chunks. No chat template is used.
 
-        prompt: a text, which gets BOS where the model asks for one, or tokens as they are.
-        max_tokens: of the answer; None: until it or the context ends.
-        stop: texts that end the answer, and are no part of it.
-        sampler, or options of one: temperature, top_k, top_p, min_p, seed, logit_bias, stage, ... (`frit.Sampler`).
-        grammar: what the text may be. logprobs: so many of the likeliest tokens at each place; 0: of the token alone.
-        adapters: LoRA, each alone or with a scale. speculate: "ngram", or the engine of a draft model.
-        heal: the answer may go on within the prompt's last word. ignore_end: goes on after tokens that end an answer.
-        salt: texts share what has run only with those of the same salt. weight, priority: its share of steps.
-        context_shift: so many first tokens stay when the context is full, the oldest others leave; None: it ends.
-        until: a function of prompt and answer, as tokens, which is asked before each token; True ends the answer.
+        prompt: a text, which gets BOS if the model asks for it, or tokens, which are used unchanged.
+        max_tokens: most tokens of the answer; None: the answer may go on until it or the context ends.
+        stop: texts that end the answer. They are not part of it.
+        sampler: a `frit.Sampler`; or its options instead: temperature, top_k, top_p, min_p, seed, logit_bias, ...
+        grammar: the grammar that the answer must match. logprobs: the number of likeliest tokens that are reported at
+            each place; 0: only the picked token.
+        adapters: LoRA adapters, each alone or with a scale. speculate: "ngram", or the engine of a draft model.
+        heal: the answer may begin within the prompt's last word. ignore_end: the answer continues after tokens that
+            would end it.
+        salt: a text reuses the beginnings of texts with an equal salt only. weight, priority: the text's share of
+            steps.
+        context_shift: the number of first tokens that stay when the context is full, while the oldest other tokens are
+            dropped; None: the answer ends.
+        until: a function that gets the tokens of prompt and answer before each token; returning True ends the answer.
         """
         queue: SimpleQueue[list[Any]] = SimpleQueue()
         job = self._job(prompt, thread_sink(queue), max_tokens=max_tokens, stop=stop, sampler=sampler, grammar=grammar,
@@ -190,8 +197,8 @@ class Engine(Unique):
         return Stream(job, queue)
 
     def agenerate(self, prompt: Prompt, **options: Unpack[GenerateOptions]) -> AsyncStream[Any]:
-        """`generate` for asyncio, with its options: `async for chunk in engine.agenerate(...)`, or
-        `await engine.agenerate(...).text()`."""
+        """Continues a text, for asyncio: `async for chunk in engine.agenerate(...)`, or
+        `await engine.agenerate(...).text()`. The options are those of `generate`."""
         import asyncio
 
         queue: asyncio.Queue[Any] = asyncio.Queue()
@@ -221,7 +228,7 @@ class Engine(Unique):
         return instance("sampler", sampler, Sampler)  # type: ignore[no-any-return]
 
     def generate_batch(self, prompts: Iterable[Prompt], **options: Unpack[GenerateOptions]) -> list[Answer[Any]]:
-        """The answers to many prompts, which share steps; options as in `generate`."""
+        """Returns the answers to many prompts, which share steps. The options are those of `generate`."""
         if isinstance(prompts, str):
             raise TypeError(f"prompts: found {show(prompts)}, expected a sequence of prompts")
         streams = [self.generate(prompt, **options) for prompt in prompts]
@@ -239,22 +246,23 @@ class Engine(Unique):
     def chat(self, messages: Messages, *, schema: Any, **options: Unpack[ChatOptions]) -> Answer[Any]: ...
 
     def chat(self, messages: Messages, *, schema: Any = None, **options: Unpack[ChatOptions]) -> Answer[Any]:
-        """The answer to a conversation.
+        """Returns the answer to a conversation.
 
-        messages: dicts as OpenAI's clients send them, or a text, which is a message of the user.
-        tools: functions of yours with annotations and a docstring, or dicts {"type": "function", "function": {...}}.
+        messages: dicts in the form of OpenAI's API, or a text, which becomes one message of the user.
+        tools: Python functions with annotations and a docstring, or dicts {"type": "function", "function": {...}}.
         tool_choice: "auto", "none", "required", or the name of a tool.
-        schema: what the answer's text must be: a type, an object of which is `answer.parsed` (a pydantic model, a
-            dataclass, a TypedDict, Literal, a list of these, ...); a JSON schema as a dict, the value of which is
-            `answer.parsed`; or a `frit.Grammar`.
-        template: variables of the model's template, such as {"enable_thinking": False}.
-        continue_final_message: the answer goes on with the last message.
-        parallel_tool_calls: False: one call at most.
-        open_objects: objects may have properties that their schema, or that of a tool, does not name (`frit.Grammar`).
-        Others are those of `generate`: max_tokens, stop, temperature, seed, logprobs, adapters, ...
+        schema: the form of the answer's text: a type (a pydantic model, a dataclass, a TypedDict, Literal, a list of
+            these, ...), of which `answer.parsed` is an object; a JSON schema as a dict, of which `answer.parsed` is the
+            value; or a `frit.Grammar`.
+        template: variables of the model's chat template, such as {"enable_thinking": False}.
+        continue_final_message: the answer continues the last message.
+        parallel_tool_calls: False: the answer has one call at most.
+        open_objects: objects may have properties that the schema of the answer or of a tool does not name
+            (`frit.Grammar`).
+        Other options are those of `generate`: max_tokens, stop, temperature, seed, logprobs, adapters, ...
 
-        UnsupportedError for schemas that a grammar cannot say; InvalidError where the template refuses the messages.
-        `answer.parsed` raises AnswerError where the answer was cut.
+        Raises UnsupportedError for a schema that cannot become a grammar, InvalidError if the template refuses the
+        messages. `answer.parsed` raises AnswerError if the answer was cut.
         """
         return self.chat_stream(messages, schema=schema, **options).result()
 
@@ -268,7 +276,8 @@ class Engine(Unique):
     def chat_stream(self, messages: Messages, *, schema: Any, **options: Unpack[ChatOptions]) -> Stream[Any]: ...
 
     def chat_stream(self, messages: Messages, *, schema: Any = None, **options: Unpack[ChatOptions]) -> Stream[Any]:
-        """The same as a stream of chunks: text, reasoning, calls of tools. Options as in `chat`."""
+        """Returns the answer to a conversation as a stream of chunks: text, reasoning, tool calls. The options are
+        those of `chat`."""
         queue: SimpleQueue[list[Any]] = SimpleQueue()
         job = self._chat_job(messages, thread_sink(queue), schema, **options)
         self._core.add(job)
@@ -284,7 +293,7 @@ class Engine(Unique):
     async def achat(self, messages: Messages, *, schema: Any, **options: Unpack[ChatOptions]) -> Answer[Any]: ...
 
     async def achat(self, messages: Messages, *, schema: Any = None, **options: Unpack[ChatOptions]) -> Answer[Any]:
-        """`chat` for asyncio."""
+        """Returns the answer to a conversation, for asyncio. The options are those of `chat`."""
         return await self.achat_stream(messages, schema=schema, **options).result()
 
     @overload
@@ -297,7 +306,7 @@ class Engine(Unique):
     def achat_stream(self, messages: Messages, *, schema: Any, **options: Unpack[ChatOptions]) -> AsyncStream[Any]: ...
 
     def achat_stream(self, messages: Messages, *, schema: Any = None, **options: Unpack[ChatOptions]) -> AsyncStream[Any]:
-        """`chat_stream` for asyncio."""
+        """Returns the answer to a conversation as a stream of chunks, for asyncio. The options are those of `chat`."""
         import asyncio
 
         queue: asyncio.Queue[Any] = asyncio.Queue()
@@ -324,7 +333,8 @@ class Engine(Unique):
         return job
 
     def _set_grammar(self, job: Job) -> bool:
-        """False: the answer may be anything, unless the caller's own sampler has a grammar."""
+        """Gives the sampler the job's grammar. False: the answer is free, as the sampler has no grammar of its own
+        either."""
         handle = job.turn_grammar.value if job.turn_grammar else job.grammar._handle if job.grammar else None
         if handle is not None:
             check(lib.frit_sampler_set_grammar(job.sampler._handle, handle))
@@ -334,18 +344,18 @@ class Engine(Unique):
 
     def embed(self, texts: str | Sequence[Prompt], *, pooling: str | None = None, normalize: str | None = None,
               n_dims: int = 0) -> Tensor:
-        """Vectors of texts: [n_texts, n] numbers; of one text [n].
+        """Returns vectors of texts: a tensor [n_texts, n], or [n] for a single text.
 
-        pooling: "mean", "cls", "last" or "rank"; None: what the model's files say.
-        normalize: "l2" (None; "none" for scores), "l1", "max", "none".
-        n_dims: keep so many numbers of each vector; 0: all.
-        InvalidError for a text without tokens or longer than the context.
+        pooling: "mean", "cls", "last" or "rank"; None: the pooling that the model's files name.
+        normalize: "l1", "l2", "max" or "none"; None: "l2", or "none" for scores.
+        n_dims: the number of first numbers that are kept of each vector; 0: all.
+        Raises InvalidError for a text that has no tokens or is longer than the context.
         """
         return self._core.call(self._embed, texts, pooling, normalize, n_dims)  # type: ignore[no-any-return]
 
     async def aembed(self, texts: str | Sequence[Prompt], *, pooling: str | None = None, normalize: str | None = None,
                      n_dims: int = 0) -> Tensor:
-        """`embed` for asyncio."""
+        """Returns vectors of texts, for asyncio. The arguments are those of `embed`."""
         import asyncio
 
         future = self._core.submit(lambda: self._embed(texts, pooling, normalize, n_dims))
@@ -369,12 +379,12 @@ class Engine(Unique):
         return out[0] if one else out  # type: ignore[no-any-return, unused-ignore]
 
     def rerank(self, query: str, documents: Sequence[str], *, raw_scores: bool = False) -> list[float]:
-        """How well each document answers the query: higher is better, 0 to 1 unless raw_scores. The model must have a
-        classification head (UnsupportedError)."""
+        """Returns a score for each document: higher means that it answers the query better. Scores are 0 to 1 unless
+        raw_scores is true. Raises UnsupportedError if the model has no classification head."""
         return self._core.call(self._rerank, query, documents, raw_scores)  # type: ignore[no-any-return]
 
     async def arerank(self, query: str, documents: Sequence[str], *, raw_scores: bool = False) -> list[float]:
-        """`rerank` for asyncio."""
+        """Returns a score for each document, for asyncio. The arguments are those of `rerank`."""
         import asyncio
 
         return await asyncio.wrap_future(self._core.submit(lambda: self._rerank(query, documents, raw_scores)))  # type: ignore[no-any-return, unused-ignore]
@@ -390,7 +400,8 @@ class Engine(Unique):
 
 
 def _as_keywords(sentence: str) -> str:
-    """A sentence about an option, with its name as a keyword: n_threads for threads."""
+    """Replaces the name of an option in a sentence of the library by the name of the keyword: "threads" by
+    "n_threads"."""
     found = re.match("(?:option )?([a-z-]+): ", sentence)
     if found is None:
         return sentence
@@ -400,17 +411,17 @@ def _as_keywords(sentence: str) -> str:
 
 
 def tokens_of(model: Model, name: str, prompt: Prompt, special: bool = True) -> list[int]:
-    """The tokens of a prompt, which may be tokens already."""
+    """Returns a prompt's tokens. A prompt of tokens is returned unchanged."""
     return model.tokenize(prompt, special=special) if isinstance(prompt, str) else token_array(name, prompt)[:]
 
 
 def grammar_of(grammar: Any) -> Grammar | None:
-    """A grammar as it is given."""
+    """Returns a grammar, or None. Raises TypeError for an object of another type."""
     return None if grammar is None else instance("grammar", grammar, Grammar)
 
 
 def embed_items(name: str, items: Sequence[Prompt]) -> tuple[Any, list[Any]]:
-    """Texts or tokens for the library, and what must live as long as they."""
+    """Returns texts or tokens in the library's form, and the objects that must live as long as this form."""
     array, keep = (c.frit_embed_item * len(items))(), []
     for i, (slot, item) in enumerate(zip(array, items)):
         if isinstance(item, str):
@@ -425,7 +436,7 @@ def embed_items(name: str, items: Sequence[Prompt]) -> tuple[Any, list[Any]]:
 
 
 def with_scales(adapters: Adapters) -> list[tuple[Adapter, float]]:
-    """Adapters with their scales; 1 where there is none."""
+    """Returns pairs of adapter and scale. The scale is 1 if none is given."""
     pairs = [item if isinstance(item, tuple) else (item, 1.0) for item in sequence("adapters", adapters, "frit.Adapter")]
     for i, pair in enumerate(pairs):
         if len(pair) != 2 or not isinstance(pair[0], Adapter):
@@ -435,7 +446,7 @@ def with_scales(adapters: Adapters) -> list[tuple[Adapter, float]]:
 
 
 def speculation(kind: str | Engine | None, engine: Engine) -> Any:
-    """The library's options for what a caller asked of speculation by an engine."""
+    """Returns the library's options of speculation. `kind` is a method's name, or the engine of a draft model."""
     if kind is None or kind == "none":
         return None
     if isinstance(kind, Engine):
@@ -451,7 +462,7 @@ def speculation(kind: str | Engine | None, engine: Engine) -> Any:
 
 
 def load(path: Path, *, progress: Progress | None = None, **options: Unpack[EngineOptions]) -> Engine:
-    """Opens a model, a file or one by name ("hf:ORG/REPO:Q4_K_M"), and places it on this machine:
-    `Engine(Model(path), **options)`."""
+    """Opens a model and loads it on this machine, as `Engine(Model(path), **options)` does. `path` is a file or a name
+    ("hf:ORG/REPO:Q4_K_M")."""
     check_names("load", options, EngineOptions.__annotations__)
     return Engine(Model(path, progress=progress), progress=progress, **options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What goes wrong, as exceptions: one for each status of the library, with the library's sentence."""
+"""The errors of the library as exceptions, one class for each status."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from . import _declarations as c
 
 
 class FritError(Exception):
-    """A call of the library failed. The text says what was found and expected; it may change.
+    """A call of the library failed. The text says what was found and what is expected; it may change.
 
-    `status` is negative, one of FRIT_E_*. `code` tells failures of one status apart ("invalid_type"), `field` names the
-    field or option that the failure is about ("messages[2].content"); both are None where the library gives none.
+    `status` is a negative number, one of FRIT_E_*. `code` distinguishes errors that have one status ("invalid_type"),
+    and `field` names the field or option with the error ("messages[2].content"). Both are None if the library does not
+    give them.
     """
 
     status: int = c.FRIT_E_INTERNAL
@@ -37,37 +38,37 @@ class InputOutputError(FritError, OSError):
 
 
 class NotFoundError(FritError, FileNotFoundError):
-    """A file, or a key of metadata, is not there."""
+    """A file or a key of metadata does not exist."""
 
     status = c.FRIT_E_NOT_FOUND
 
 
 class FormatError(FritError, ValueError):
-    """A model's file is damaged, or numbers that it gives are not finite."""
+    """A model's file is damaged, or has numbers that are not finite."""
 
     status = c.FRIT_E_FORMAT
 
 
 class UnsupportedError(FritError, NotImplementedError):
-    """The model or this machine cannot do that."""
+    """The model or this machine does not support the request."""
 
     status = c.FRIT_E_UNSUPPORTED
 
 
 class LimitError(FritError, ValueError):
-    """The context, the cache or a limit of the caller's is too small."""
+    """The context, the cache or a limit that the caller gave is too small."""
 
     status = c.FRIT_E_LIMIT
 
 
 class CancelledError(FritError):
-    """A progress function asked to stop."""
+    """A progress function returned False."""
 
     status = c.FRIT_E_CANCELLED
 
 
 class InternalError(FritError):
-    """A mistake of the library."""
+    """The library has a bug."""
 
     status = c.FRIT_E_INTERNAL
 
@@ -79,19 +80,19 @@ class TimedOutError(FritError, TimeoutError):
 
 
 class NetworkError(FritError, ConnectionError):
-    """A model could not be fetched: there is no connection, or the server cannot answer now. Trying again continues."""
+    """A model could not be fetched: there is no connection, or the server cannot answer now. The next try continues."""
 
     status = c.FRIT_E_IO
 
 
 class DeniedError(FritError, PermissionError):
-    """A server wants a token, or a permission that the token does not have."""
+    """A server requires a token, or a permission that the token does not have."""
 
     status = c.FRIT_E_IO
 
 
 class AnswerError(FritError, ValueError):
-    """An answer is not what its schema asks for: it was cut, it calls tools instead, or its type does not take it."""
+    """An answer does not match its schema: it was cut, it calls tools instead, or its type refuses it."""
 
     status = c.FRIT_E_INVALID
 
@@ -106,14 +107,14 @@ _BY_STATUS: dict[int, type[FritError]] = {
 
 
 def error_of(status: int, sentence: str, field: str | None = None, code: str | None = None) -> FritError:
-    """The exception for a status."""
+    """Returns the exception for a status."""
     error = _BY_STATUS.get(status, FritError)(sentence)
     error.field, error.code = field, code
     return error
 
 
 def copy_of(error: FritError) -> FritError:
-    """An exception of its own, as each is raised in another thread."""
+    """Returns a copy of an exception. Each thread raises an exception of its own."""
     copy = type(error)(str(error))
     copy.field, copy.code = error.field, error.code
     return copy

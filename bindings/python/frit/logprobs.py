@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Log-probabilities of logits."""
+"""Computes log-probabilities from logits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .results import TokenLogprob
 
 
 def top_logprobs(logits: Tensor, token: int, n_top: int) -> TokenLogprob:
-    """How likely a token is by logits [n_vocab], and the n_top likeliest tokens."""
+    """Returns the log-probability of a token by logits [n_vocab], and the n_top likeliest tokens."""
     own, top = c.frit_logprob(token=token), (c.frit_logprob * n_top)()
     n_vocab = logits.shape[0]
     check(lib.frit_logprobs_of(logits.buffer, n_vocab, byref(own), 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models: opened files with their text, metadata and chat template; adapters for them."""
+"""Models: opened files with their tokenizer, metadata and chat template; adapters for models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Path = Union[str, "os.PathLike[str]"]
 Progress = Union[Callable[[float], object], bool]
 Message = Mapping[str, Any]
 
-# The library's levels as those of Python's logging.
+# Maps the library's log levels to those of Python's logging.
 _LEVELS = {c.FRIT_LOG_ERROR: 40, c.FRIT_LOG_WARNING: 30, c.FRIT_LOG_INFO: 20, c.FRIT_LOG_DEBUG: 10}
 
 
@@ -38,11 +38,11 @@ _log = callback(c.frit_log_fn, _tell)
 
 
 class Watch:
-    """A progress function as the library calls it: returning False cancels, and what it raises is raised. Without one
-    Ctrl-C is noticed all the same, as Python looks for signals when it is called."""
+    """Wraps a progress function for the library. Returning False cancels, and an exception is raised by `check`. Python
+    handles Ctrl-C when the function is called, so a wrapper is used without a progress function too."""
 
     def __init__(self, progress: Progress | None) -> None:
-        asked = self._asked = [False]   # to cancel
+        asked = self._asked = [False]   # True in the list: the progress function has cancelled
         call = progress
         if not callable(call) and call not in (None, True, False):
             raise TypeError(f"progress: found {show(progress)}, expected a function, or True or False")
@@ -59,12 +59,12 @@ class Watch:
         except CancelledError:
             if self._asked[0]:
                 raise
-            raise KeyboardInterrupt from None   # it came before the function's first line
+            raise KeyboardInterrupt from None   # Ctrl-C came before the function's first line
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model is. Sizes are in bytes, `n_ctx_train` in tokens."""
+    """Properties of a model. Sizes are in bytes, `n_ctx_train` in tokens."""
 
     kind: str
     path: str
@@ -102,20 +102,21 @@ _ROLES = {
 class Model(Unique):
     """An opened model: weights, vocabulary, chat template. It never changes; any thread may use it.
 
-    path: a GGUF file (any part of a split set), a safetensors file or a Hugging Face folder; or a name ("hf:ORG/REPO",
-        "ollama:llama3.2:1b", "https://...", a short name), which is fetched if it is not here (`frit.pull`).
-    vocab_only: only its text is needed; no engine can be made of it.
+    path: a GGUF file (any part of a split model), a safetensors file or a Hugging Face folder; or a name
+        ("hf:ORG/REPO", "ollama:llama3.2:1b", "https://...", a short name), which is fetched if it is not on this
+        machine (`frit.pull`).
+    vocab_only: opens the tokenizer without the weights. No engine can use the model.
     use_mmap: False reads the file into memory instead of mapping it.
-    type: quantize the matrices while an engine loads them ("q8_0", "q4_k_m", ...); None: as the file has them.
-    chat_template: path of a file with a template that takes the place of the model's own, or the name of one of the
-        model's own, where it has several.
-    progress: called with 0...1 while the model is fetched, and while it is opened; returning False cancels
-        (CancelledError). None: a terminal shows what is fetched; False: nothing does.
-    rope_*, yarn_*: how positions are rotated, where that is not what the file says; 0 and None: as it says.
+    type: quantizes the matrices while an engine loads them ("q8_0", "q4_k_m", ...); None: they keep the file's types.
+    chat_template: the path of a file with a template that replaces the model's, or the name of one of the model's
+        templates.
+    progress: called with 0 to 1 while the model is fetched and opened; returning False cancels (CancelledError). None:
+        a terminal shows the progress of fetching; False: no progress is shown.
+    rope_*, yarn_*: the rotation of positions; 0 and None: as the file says.
     Warnings about the file go to the logger "frit".
 
-    Raises NotFoundError, FormatError, UnsupportedError, InputOutputError, OutOfMemoryError; with names also NetworkError,
-    DeniedError.
+    Raises NotFoundError, FormatError, UnsupportedError, InputOutputError, OutOfMemoryError; for names also NetworkError
+    and DeniedError.
     """
 
     def __init__(self, path: Path, *, vocab_only: bool = False, use_mmap: bool = True, type: str | None = None,
@@ -141,7 +142,7 @@ class Model(Unique):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
-        """A model from one GGUF file that lies in memory. The bytes live as long as the model."""
+        """Opens a GGUF file that is in memory. The bytes are kept as long as the model."""
         instance("data", data, bytes)
         model = cls.__new__(cls)
         handle = ctypes.c_void_p()
@@ -151,8 +152,8 @@ class Model(Unique):
         return model
 
     def next_layer(self) -> Model:
-        """The model's layer for multi-token prediction as a model, whose engine guesses tokens (`Session.speculate`).
-        UnsupportedError where the file has none."""
+        """Returns the model's layer for multi-token prediction as a model. An engine of it guesses tokens
+        (`Session.speculate`). Raises UnsupportedError if the file has no such layer."""
         model = type(self).__new__(type(self))
         handle = ctypes.c_void_p()
         check(lib.frit_model_open_next(byref(handle), self._handle))
@@ -179,7 +180,7 @@ class Model(Unique):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """All metadata under the names of GGUF. A list of more than 64 items is {"length": N, "first": [...]}."""
+        """All metadata by GGUF's names. A list of more than 64 items is {"length": N, "first": [...]}."""
         found: dict[str, Any] = {}
         size, n = 1 << 16, ctypes.c_size_t()
         buffer = ctypes.create_string_buffer(size)
@@ -194,10 +195,10 @@ class Model(Unique):
         return found
 
     def tokenize(self, text: str | bytes, *, special: bool = True, parse_special: bool = False) -> list[int]:
-        """The tokens of a text.
+        """Returns the tokens of a text.
 
-        special: with BOS and EOS, where the model asks for them.
-        parse_special: the text of special tokens ("<|im_end|>") becomes these tokens.
+        special: adds BOS and EOS if the model asks for them.
+        parse_special: converts the text of special tokens ("<|im_end|>") to these tokens.
         """
         data = content("text", text)
         flags = (c.FRIT_TEXT_SPECIAL if special else 0) | (c.FRIT_TEXT_PARSE_SPECIAL if parse_special else 0)
@@ -207,7 +208,7 @@ class Model(Unique):
         return list(buffer[:n])
 
     def detokenize_bytes(self, tokens: Iterable[int], *, special: bool = False) -> bytes:
-        """The bytes of tokens. special: with the text of special tokens."""
+        """Returns the bytes of tokens. special: includes the text of special tokens."""
         array = token_array("tokens", tokens)
         flags = c.FRIT_TEXT_SPECIAL if special else 0
         buffer, n = two_calls(
@@ -216,30 +217,30 @@ class Model(Unique):
         return bytes(buffer.raw[:n])
 
     def detokenize(self, tokens: Iterable[int], *, special: bool = False) -> str:
-        """The text of tokens; broken characters become U+FFFD."""
+        """Returns the text of tokens. Broken characters become U+FFFD."""
         return self.detokenize_bytes(tokens, special=special).decode("utf-8", "replace")
 
     def token_piece(self, token: int) -> bytes:
-        """The bytes of one token as generation shows them; none for control tokens."""
+        """Returns the bytes that generation shows for a token. A control token has no bytes."""
         n = ctypes.c_size_t()
         return text_at(lib.frit_token_piece(self._handle, integer("token", token), byref(n)), n.value)
 
     def is_end(self, token: int) -> bool:
-        """Whether the token ends an answer."""
+        """True if the token ends an answer."""
         found = self._ends.get(token)
         if found is None:
             found = self._ends[token] = bool(lib.frit_token_is_end(self._handle, integer("token", token)))
         return found
 
     def token(self, role: str) -> int | None:
-        """The token of a role: "bos", "eos", "eot", "unknown", "separator", "pad", "mask", "newline", "fim_prefix",
-        "fim_suffix", "fim_middle"; None if the model has none."""
+        """Returns the token of a role: "bos", "eos", "eot", "unknown", "separator", "pad", "mask", "newline",
+        "fim_prefix", "fim_suffix", "fim_middle". None if the model has no such token."""
         token = int(lib.frit_token_of_role(self._handle, _ROLES[chosen("role", role, _ROLES)]))
         return None if token < 0 else token
 
     def chat_prompt(self, messages: Sequence[Message], **variables: Any) -> str:
-        """The prompt that a chat makes of messages with the model's template, for people. Variables: tools,
-        add_generation_prompt, enable_thinking, ... as the template names them."""
+        """Returns the prompt that the model's template makes of messages, to look at. The variables are those of the
+        template: tools, add_generation_prompt, enable_thinking, ..."""
         data = json.dumps({"messages": list(sequence("messages", messages, "dicts")), **variables}).encode()
         buffer, n = two_calls(
             lambda out, room, count: int(
@@ -248,7 +249,7 @@ class Model(Unique):
         return str(buffer.raw[:n].decode("utf-8", "replace"))
 
     def embedding_width(self, pooling: str | None = None, n_dims: int = 0) -> int:
-        """Numbers of each vector that `Engine.embed` gives."""
+        """Returns the number of values in each vector of `Engine.embed`."""
         n = ctypes.c_size_t()
         options = options_of(c.frit_embed_options, pooling=pooling, n_dims=n_dims)
         check(lib.frit_embed_width(self._handle, byref(options), byref(n)))
@@ -260,10 +261,10 @@ class Model(Unique):
 
 
 class Adapter(Unique):
-    """A low-rank adapter (LoRA) or a control vector for a model: a GGUF file or the folder of a PEFT adapter, or a name.
+    """A low-rank adapter (LoRA) or a control vector: a GGUF file, the folder of a PEFT adapter, or a name.
 
-    first_layer, last_layer: of a control vector, the layers that it works on; 0: all that it has.
-    Raises NotFoundError, FormatError; InvalidError if it is for another model.
+    first_layer, last_layer: the layers that a control vector changes; 0: all layers that it has.
+    Raises NotFoundError, FormatError; InvalidError if the adapter is for another model.
     """
 
     def __init__(self, model: Model, path: Path, *, first_layer: int = 0, last_layer: int = 0, **unknown: Never) -> None:
@@ -278,7 +279,8 @@ class Adapter(Unique):
 
     @property
     def info(self) -> dict[str, Any]:
-        """path, name, format, kind, n_tensors, rank, alpha (0: the file has none), n_bytes in memory."""
+        """The adapter's path, name, format, kind, n_tensors, rank, alpha (0: the file has no alpha), and n_bytes in
+        memory."""
         raw = c.frit_adapter_info()
         check(lib.frit_adapter_get_info(self._handle, byref(raw)))
         names = ("path", "name", "format", "kind", "n_tensors", "rank", "alpha", "n_bytes")

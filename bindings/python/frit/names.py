@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models by name: the command that comes with the package finds and fetches them (`frit pull --json`)."""
+"""Finds and fetches models by name, with the command of the package (`frit pull --json`)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _KINDS: dict[str, type[FritError]] = {
     "disk": InputOutputError, "data": FormatError, "limit": OutOfMemoryError, "memory": OutOfMemoryError,
     "cancelled": CancelledError, "unsupported": UnsupportedError,
 }
-_USAGE, _BAD_MODEL = 2, 3   # exit codes for what is no name, and what other programs call a model
+_USAGE, _BAD_MODEL = 2, 3   # the command's exit codes for a text that is not a name, and for a name without a model
 
 
 class Fetching(NamedTuple):
-    """How far a download is: `done` bytes of `total` (None: unknown) of the file `name` are here, or, where it `checks`,
-    were read again."""
+    """The progress of a download: `done` of `total` bytes of the file `name` are fetched or, if `checks` is true, were
+    read again to be checked. `total` is None if it is unknown."""
 
     name: str
     done: int
@@ -49,17 +49,18 @@ class Fetching(NamedTuple):
 
 def pull(name: str, *, progress: Callable[[Fetching], object] | bool | None = None, update: bool = True,
          memory: str | None = None, connections: int = 4, sha256: str | None = None) -> str:
-    """Fetches a model by its name, as `frit pull` does, and gives its path.
+    """Fetches a model by its name, as `frit pull` does, and returns its path.
 
     name: "hf:ORG/REPO", "hf:ORG/REPO:Q4_K_M", "ollama:llama3.2:1b", "https://...", or a short name.
     progress: called with a `Fetching`; returning False cancels (CancelledError). None: a terminal shows a bar; False:
-        nothing is shown. What is said meanwhile goes to the logger "frit" too.
-    update: False: servers are not asked about what is here already.
-    memory: choose a quantization for so much memory ("16G"), instead of this machine's. connections: for one file.
-    sha256: what the file of an address must have.
+        no progress is shown. Messages also go to the logger "frit".
+    update: False: a model that is on this machine is used without asking a server for a newer one.
+    memory: chooses a quantization that fits into this much memory ("16G"); None: into the machine's memory.
+        connections: the number of connections that fetch a file.
+    sha256: the expected hash of a file that is named by its address.
 
-    What was stopped, also by Ctrl-C, is continued by the next call. Raises InvalidError for what is no name,
-    NotFoundError, DeniedError (a token is missing), NetworkError, FormatError (what came is not what was expected),
+    The next call continues a download that was stopped, also by Ctrl-C. Raises InvalidError for a text that is not a
+    name, NotFoundError, DeniedError (a token is missing), NetworkError, FormatError (the file is not as expected),
     InputOutputError, OutOfMemoryError (no quantization fits), UnsupportedError.
     """
     if not isinstance(name, str):
@@ -75,7 +76,8 @@ def pull(name: str, *, progress: Callable[[Fetching], object] | bool | None = No
 
 
 def found_path(path: Path, progress: Progress | None) -> Path:
-    """The path of a model that is given by a path or a name; what is no name stays as it is."""
+    """Returns the path of a model. A path is returned unchanged, and a model that is given by a name is fetched if
+    needed."""
     if not isinstance(path, str) or not path or path.startswith("-") or os.path.lexists(os.fsdecode(path_of("path", path))):
         return path
     is_name = re.match("[a-z]{2,}:", path) is not None
@@ -89,7 +91,7 @@ def found_path(path: Path, progress: Progress | None) -> Path:
     except _NoName as failure:
         if is_name:
             raise InvalidError(str(failure)) from None
-        return path   # of which opening says what is wrong
+        return path   # opening the path gives the error
     except UnsupportedError:
         if is_name:
             raise
@@ -97,7 +99,7 @@ def found_path(path: Path, progress: Progress | None) -> Path:
 
 
 class _NoName(InvalidError):
-    """The command takes the text for no name."""
+    """The text is not a name for the command."""
 
 
 def _run(name: str, options: list[str], progress: Union[Callable[[Fetching], object], bool, None]) -> str:
@@ -126,14 +128,14 @@ def _run(name: str, options: list[str], progress: Union[Callable[[Fetching], obj
         code = process.wait()
         if "path" in last:
             return str(last["path"])
-        if shows and not last and code != 130:   # the terminal has the sentence, which the exception needs too
+        if shows and not last and code != 130:   # the terminal has the sentence; the exception needs it too
             return _run(name, options, False)
         said.seek(0)
         _fail(name, code, last, " ".join(said.read().decode("utf-8", "replace").split()))
 
 
 def _read(events: IO[bytes], progress: Callable[[Fetching], object] | None) -> dict[str, Any]:
-    """What the command's last line says."""
+    """Reports the progress of the command, and returns the object of its last line."""
     import logging
 
     event: dict[str, Any] = {}
@@ -149,7 +151,7 @@ def _read(events: IO[bytes], progress: Callable[[Fetching], object] | None) -> d
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """As Ctrl-C does: what came is kept."""
+    """Stops the command as Ctrl-C does, so that the fetched part is kept."""
     from subprocess import TimeoutExpired
 
     if process.poll() is None:
@@ -178,12 +180,12 @@ def _fail(name: str, code: int, last: dict[str, Any], said: str) -> NoReturn:
 
 
 def _is_probable(name: str) -> bool:
-    """Whether a text is a name rather than the path of a file that is missing."""
+    """True if a text looks like a name, and not like the path of a missing file."""
     return re.match("[a-z]{2,}:|hf.co/|huggingface.co/", name) is not None or re.search(r"[/\\]|\.\w+$", name) is None
 
 
 def _has_terminal() -> bool:
-    """Whether what the command writes to stderr is seen where the program's own is."""
+    """True if text that the command writes to stderr appears on the program's terminal."""
     try:
         return sys.stderr is not None and sys.stderr.isatty() and sys.stderr.fileno() == 2
     except (OSError, ValueError, AttributeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What generation gives: pieces as they come, and whole answers."""
+"""Results of generation: chunks of an answer, and whole answers."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ _UNREAD = object()
 
 
 class TokenLogprob(NamedTuple):
-    """How likely a token was: the natural logarithm of its probability by the model, before the sampler's stages."""
+    """A token with its log-probability: the natural logarithm of its probability by the model, before the sampler's
+    stages."""
 
     token: int
     logprob: float
-    #: The likeliest tokens at this place, best first.
+    #: The likeliest tokens at this place, the likeliest first.
     top: list[tuple[int, float]]
 
 
 @dataclass
 class ToolCall:
-    """A call of a tool. `arguments` is the text of a JSON object."""
+    """A tool call. `arguments` is the text of a JSON object."""
 
     id: str
     name: str
     arguments: str
 
     def parsed(self) -> Any:
-        """The arguments as Python's objects. ValueError where an answer without strict tools wrote no JSON."""
+        """The arguments as a Python object. Raises ValueError if they are not JSON, which happens without strict
+        tools."""
         return json.loads(self.arguments)
 
 
 @dataclass(slots=True)
 class Usage:
-    """Numbers of tokens; of the prompt's, `cached` did not run, as another text had run them."""
+    """Numbers of tokens. `cached` counts the tokens of the prompt that did not run, because another text had run
+    them."""
 
     prompt: int = 0
     cached: int = 0
@@ -48,11 +51,11 @@ class Usage:
 
 @dataclass(slots=True)
 class Chunk:
-    """A piece of an answer: what one step gave. str(chunk) is its text.
+    """A chunk of an answer: the text and tokens of one step. str(chunk) is its text.
 
-    `text` never ends within a character, and holds back what may become a stop text. The last chunk has a
-    `finish_reason`: "stop" (an end token, a stop text or a complete grammar), "length" (max_tokens or the context), "tool_calls",
-    "cancelled"; and the `usage`.
+    `text` has complete characters, and not what may be the beginning of a stop text. The last chunk has a
+    `finish_reason` and the `usage`. The reason is "stop" (an end token, a stop text or a complete grammar), "length"
+    (max_tokens or the context), "tool_calls" or "cancelled".
     """
 
     text: str = ""
@@ -69,7 +72,7 @@ class Chunk:
 
 @dataclass
 class Answer(Generic[T]):
-    """A whole answer. Its type is that of `parsed`."""
+    """A whole answer. The parameter is the type of `parsed`."""
 
     text: str = ""
     reasoning: str = ""
@@ -78,17 +81,17 @@ class Answer(Generic[T]):
     logprobs: list[TokenLogprob] = field(default_factory=list)
     finish_reason: str = ""
     usage: Usage = field(default_factory=Usage)
-    #: What the answer was to be: a type, a JSON schema, a grammar, or None.
+    #: The form that was asked for: a type, a JSON schema, a grammar, or None.
     schema: Any = field(default=None, repr=False, compare=False)
     _value: Any = field(default=_UNREAD, init=False, repr=False, compare=False)
 
     @property
     def parsed(self) -> T:
-        """The text as an object of the schema's type; of a JSON schema the value. None where no schema was asked for, or
-        a grammar that is none.
+        """The text as an object of the schema's type, or as the value for a JSON schema. None if no form, or a grammar
+        that is not a schema, was asked for.
 
-        AnswerError where the text is not complete, as `finish_reason` tells, where tools are called instead, and where
-        the type refuses it: its cause is what the type raised.
+        Raises AnswerError if the text is not complete, which `finish_reason` tells, if tools are called instead, or if
+        the type refuses the text. The type's exception is then the cause.
         """
         if self._value is _UNREAD:
             self._value = self._read()
@@ -122,7 +125,7 @@ class Answer(Generic[T]):
             self.usage = chunk.usage or self.usage
 
     def message(self) -> dict[str, Any]:
-        """The answer as a message for the next turn."""
+        """Returns the answer as a message for the next turn."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text or None}
         if self.reasoning:
             message["reasoning_content"] = self.reasoning

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the next token is chosen: samplers, with stages in Python, and grammars."""
+"""Samplers, which choose the next token, with stages in Python; and grammars."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 
 
 class Candidates(Unique):
-    """What a stage in Python may choose from: tokens with their logits, in the library's memory.
+    """The candidates of a stage in Python: tokens with their logits, in the library's memory.
 
-    Valid during the call only, and empty afterwards. `candidates[i].token`, `candidates[i].logit`; logits can be set.
+    An object is valid during the call only, and empty afterwards. `candidates[i].token` and `candidates[i].logit` are a
+    token and its logit, which can be set.
     """
 
     def __init__(self, address: int, n: int) -> None:
@@ -64,20 +65,20 @@ class Candidates(Unique):
         return iter(self._items)
 
     def ban(self, tokens: Iterable[int]) -> None:
-        """Sets the logits of these tokens to -infinity."""
+        """Sets the logits of tokens to -infinity."""
         banned = set(tokens)
         for item in self._items:
             if item.token in banned:
                 item.logit = float("-inf")
 
     def numpy(self) -> Any:
-        """A view of type [("token", int32), ("logit", float32)], without a copy."""
+        """Returns a view of type [("token", int32), ("logit", float32)], without a copy."""
         import numpy
 
         return numpy.frombuffer(self._items, dtype=[("token", "<i4"), ("logit", "<f4")])
 
 
-#: A stage of the caller's own: changes logits, or moves the candidates that stay to the front and returns their number.
+#: A function that changes logits, or moves the candidates that stay to the front and returns their number.
 Stage = Callable[[Candidates], "int | None"]
 
 
@@ -92,7 +93,7 @@ _ALIASES = {"temperature": "temp", "typical": "typical-p", "tfs": "tfs-z"}
 
 
 def sampler_option_names() -> list[str]:
-    """The names of the samplers' options as Python writes them: "top_k", "dry_multiplier", ..."""
+    """Returns the names of the samplers' options as Python writes them: "top_k", "dry_multiplier", ..."""
     if not _rows:
         _rows.update(_option_rows())
     return [name.replace("-", "_") for name in _rows]
@@ -107,7 +108,7 @@ def _row_name(name: str) -> str:
 
 
 def _option_text(name: str, row: Any, value: Any) -> bytes:
-    """A value as the library reads options."""
+    """Returns a value in the form in which the library reads options."""
     if row.type == c.FRIT_OPTION_FLAG:
         return str(int(flag(name, value))).encode()
     if row.type == c.FRIT_OPTION_INT:
@@ -127,26 +128,26 @@ def _biases(biases: Any) -> Iterator[str]:
 
 
 def text_list(name: str, items: Iterable[str | bytes]) -> tuple[c.frit_option_list, Any]:
-    """A list of texts for the library, and what must live as long as it."""
+    """Returns texts in the library's form, and the object that must live as long as this form."""
     data = [text(name, item) or b"" for item in items]
     array = (ctypes.c_char_p * len(data))(*data)
-    # ctypes.cast would make an array that refers to itself.
+    # ctypes.cast would make an array that refers to itself
     return c.frit_option_list((ctypes.c_void_p * len(data)).from_buffer(array), len(data)), (array, data)
 
 
 class Sampler(Unique):
-    """Chooses tokens. Belongs to one thread at a time, and to one text.
+    """Chooses the tokens of one text. One thread at a time may use it.
 
-    temperature: 0 always takes the likeliest token. Default: 0.8, or what the model's file recommends, as for all
-    options that are not named: top_k (40), top_p (0.95), min_p (0.05), repeat_penalty, frequency_penalty,
+    temperature: 0 always picks the likeliest token. The default is 0.8, or the value that the model's file recommends.
+    The other options have such defaults too: top_k (40), top_p (0.95), min_p (0.05), repeat_penalty, frequency_penalty,
     presence_penalty, repeat_last_n, typical_p, tfs_z, top_n_sigma, xtc_probability, xtc_threshold, dry_multiplier,
-    dry_base, mirostat, mirostat_tau, mirostat_eta, samplers, ... : `sampler_option_names()` lists them.
-    seed: the same seed gives the same text; None or -1: a random one.
-    logit_bias: token -> what is added to its logit; -inf bans it.
-    stage: a function of yours that sees and changes all candidates of each token.
-    recommended: False leaves out what the model's file recommends.
+    dry_base, mirostat, mirostat_tau, mirostat_eta, samplers, ... `sampler_option_names()` lists them.
+    seed: equal seeds give equal texts; None or -1: a random seed.
+    logit_bias: a number for each token, which is added to its logit; -inf bans the token.
+    stage: a function that gets and may change all candidates of each token.
+    recommended: False ignores the values that the model's file recommends.
 
-    TypeError for unknown options; InvalidError for values out of range.
+    Raises TypeError for unknown options, InvalidError for values out of range.
     """
 
     def __init__(self, model: Model, *, temperature: float | None = None, seed: int | None = None,
@@ -154,8 +155,8 @@ class Sampler(Unique):
                  dry_sequence_breakers: Iterable[str] | None = None, **options: Unpack[SamplerNumbers]) -> None:
         instance("model", model, Model)
         self.model = model
-        self._failures: list[BaseException] = []   # what a stage in Python raised
-        #: Prompt and answer of the text that the sampler is used for, as far as they are known.
+        self._failures: list[BaseException] = []   # exceptions of the stage in Python
+        #: Returns the tokens of prompt and answer, as far as the sampler's user knows them.
         self.timeline: Callable[[], list[int]] = list
         raw = c.frit_sampler_options()
         keep: list[Any] = []
@@ -182,9 +183,9 @@ class Sampler(Unique):
         if stage is not None:
             raw.stage = c.frit_stage_fn(self._stage_function(stage))
             keep.append(raw.stage)
-        #: The seed that counts.
+        #: The seed that is used.
         self.seed: int = raw.seed
-        #: Whether a stage in Python runs for each token.
+        #: True if a stage in Python runs for each token.
         self.has_stage = stage is not None
         self.has_grammar = False
         self._used = threading.Lock()
@@ -193,12 +194,12 @@ class Sampler(Unique):
         self._owned = Handle(self._handle, lib.frit_sampler_free, (model, keep))
 
     def lock(self) -> None:
-        """For a text or a call, which alone uses the sampler until `unlock`."""
+        """Reserves the sampler for a text or a call, until `unlock`."""
         if not self._used.acquire(False):
             raise InvalidError("the sampler is in use by a text or another thread: make a sampler for each of them")
 
     def unlock(self) -> None:
-        """Others may use the sampler again."""
+        """Ends the reservation that `lock` began."""
         self._used.release()
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -216,7 +217,7 @@ class Sampler(Unique):
                 check(lib.frit_option_set(byref(row), byref(raw), row.fallback))
 
     def _stage_function(self, stage: Stage) -> Callable[[Any, Any, int], int]:
-        failures = self._failures   # not the sampler, which has this function
+        failures = self._failures   # the closure must not hold the sampler, which holds the closure
 
         def run(_ctx: Any, items: Any, n: int) -> int:
             me = get_ident()
@@ -226,7 +227,7 @@ class Sampler(Unique):
             try:
                 kept = stage(candidates)
                 return n if kept is None else int(kept)
-            except BaseException as failure:  # noqa: BLE001 - C cannot pass it on; the caller raises it
+            except BaseException as failure:  # noqa: BLE001 - C cannot pass it on; `check` raises it
                 failures[:] = [failure]
                 return n
             finally:
@@ -237,17 +238,18 @@ class Sampler(Unique):
         return run
 
     def check(self, status: int) -> None:
-        """Raises what a stage in Python raised, or what the status stands for."""
+        """Raises the exception of the stage in Python, or the exception of a status other than FRIT_OK."""
         if self._failures:
             raise self._failures.pop()
         check(status)
 
     def accept(self, token: int) -> None:
-        """Remembers a token, for penalties, the draw's position and the grammar."""
+        """Remembers a picked token: penalties, the grammar and the position of random draws depend on it."""
         check(self._call(lib.frit_sampler_accept, integer("token", token)))
 
     def sample(self, logits: Tensor | Any) -> int:
-        """The token for logits [n_vocab]: a tensor of this package, or an array of float32. Accepts nothing."""
+        """Returns a token for logits [n_vocab], which are a tensor of this package or an array of float32. Does not
+        accept it."""
         token = ctypes.c_int32()
         if isinstance(logits, Tensor):
             buffer: Any = logits.buffer
@@ -263,11 +265,11 @@ class Sampler(Unique):
         return token.value
 
     def reset(self) -> None:
-        """Forgets accepted tokens and the grammar; position 0."""
+        """Forgets accepted tokens and the grammar, and sets the position to 0."""
         check(self._call(lib.frit_sampler_reset))
 
     def set_grammar(self, grammar: Grammar | None) -> None:
-        """Only what the grammar allows is picked from here on."""
+        """Permits only tokens that the grammar allows. None: all tokens are permitted."""
         if grammar is not None:
             instance("grammar", grammar, Grammar)
         check(self._call(lib.frit_sampler_set_grammar, grammar._handle if grammar else None))
@@ -275,11 +277,12 @@ class Sampler(Unique):
 
     @property
     def is_over(self) -> bool:
-        """Whether the text is complete by the grammar and nothing can follow."""
+        """True if the text is complete by the grammar and no further token is allowed."""
         return bool(self._call(lib.frit_sampler_is_over))
 
     def heal(self, tokens: Iterable[int]) -> int:
-        """Token healing: how many of the prompt's tokens are to be pushed; the others are spelled again."""
+        """Begins token healing. Returns the number of the prompt's tokens to push; the answer spells the others
+        again."""
         self.lock()
         try:
             return self._heal(tokens)
@@ -297,15 +300,16 @@ _GRAMMARS = {"gbnf": c.FRIT_GRAMMAR_GBNF, "schema": c.FRIT_GRAMMAR_SCHEMA, "rege
 
 
 class Grammar(Unique):
-    """What an answer may be, compiled for a model's vocabulary. Never changes: any number of samplers may use it.
+    """A grammar of an answer, compiled for a model's vocabulary. It never changes: any number of samplers may use it.
 
-    text: rules in GBNF, a JSON schema (a dict is fine too), a regular expression (ECMA-262) or structural
-    tags (a dict, or its JSON): text in which triggers begin parts that have a form.
+    text: rules in GBNF, a JSON schema (as text or a dict), a regular expression (ECMA-262), or structural tags (as text
+        or a dict), which give a form to the parts of a text that begin with triggers.
     kind: "gbnf", "schema", "regex" or "tags".
-    any_order: of schemas, properties in any order.
-    open_objects: of schemas, properties that an object's schema does not name may come where it does not forbid them, as
-    the drafts say. Without it an object has those that its schema names, unless the schema says that there are others.
-    Raises InvalidError for mistakes, UnsupportedError for what a grammar cannot say.
+    any_order: a schema's properties may come in any order.
+    open_objects: objects may have properties that their schema does not name, unless it forbids them, as JSON Schema
+        says. Without open_objects, an object has only the properties that its schema names, unless the schema allows
+        others explicitly.
+    Raises InvalidError for errors in the text, UnsupportedError for a text that cannot become a grammar.
     """
 
     def __init__(self, model: Model, text: str | Mapping[str, Any] | bool, *, kind: str = "gbnf",
@@ -326,5 +330,5 @@ class Grammar(Unique):
 
     @property
     def kind_value(self) -> int:
-        """The library's number of `kind`."""
+        """The number that the library uses for `kind`."""
         return _GRAMMARS[self.kind]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`python -m frit.server` is `frit serve`: the HTTP server in C, with the same options."""
+"""Runs `frit serve`, the HTTP server in C, as `python -m frit.server`, with the same options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .__main__ import run
 
 
 def main() -> NoReturn:
-    """The module as a program."""
+    """The entry point of the module."""
     run(["serve", *sys.argv[1:]])
 
 

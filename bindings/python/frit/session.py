@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 
 class _Handle:
-    """The library's session: freed when neither the session, nor a view of its memory, nor a text on it is left."""
+    """Owns the library's session. It is freed when the session, the views of its memory and a text on it are
+    dropped."""
 
     def __init__(self, engine: Engine, handle: ctypes.c_void_p) -> None:
         self.engine = engine
         self.value = handle
-        self.draft: Core | None = None   # guesses its tokens
+        self.draft: Core | None = None   # the draft model's engine, which guesses tokens
 
     def __del__(self, _is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if not _is_finalizing():
@@ -42,9 +43,9 @@ class _Handle:
 
 
 class Session(Unique):
-    """A timeline of tokens on an engine: push tokens, run them, look at logits, sample, go back, fork, save.
+    """A timeline of tokens on an engine: it can push tokens, run them, read logits, sample, truncate, fork and save.
 
-    Made by `engine.session()`. Methods may be called from any thread, one at a time.
+    `engine.session()` makes it. One thread at a time may call its methods.
     """
 
     def __init__(self, engine: Engine, _handle: ctypes.c_void_p | None = None) -> None:
@@ -54,8 +55,8 @@ class Session(Unique):
         if _handle is None:
             engine._core.call(lambda: check(lib.frit_session_new(byref(handle), engine._core.handle)))
         self._held = _Handle(engine, handle)
-        self._kind: Any = None           # of speculation
-        self._job: Job | None = None     # a text on the session
+        self._kind: Any = None           # the options of speculation
+        self._job: Job | None = None     # the text that is generated on the session
         self._token = ctypes.c_int32()
         self._token_at = byref(self._token)
 
@@ -75,7 +76,8 @@ class Session(Unique):
         return self.engine._core.call(function, self._require(), *arguments)
 
     def _change(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """A call that changes the session, or runs it: not while a text is generated on it."""
+        """Runs a call that changes the session or runs it. Raises InvalidError while a text is generated on the
+        session."""
         job = self._job
         if job is not None:
             if not job.done and not job.cancelled:
@@ -98,21 +100,22 @@ class Session(Unique):
     # ------------------------------------------------------------------ the timeline
 
     def push(self, tokens: str | Iterable[int], *, results: bool = True) -> None:
-        """Queues tokens, or a text's; they run in the next steps. results: logits after the last one are wanted.
-        LimitError if they exceed the context, InvalidError for ids outside the vocabulary: nothing is queued then."""
+        """Queues tokens, or the tokens of a text, for the next steps. results: keep the logits after the last token.
+        Raises LimitError if the tokens exceed the context, InvalidError for ids outside the vocabulary; no token is
+        queued then."""
         items = self.engine.model.tokenize(tokens, special=len(self) == 0) if isinstance(tokens, str) else tokens
         array = token_array("tokens", items)
         options = c.frit_push_options(output=c.FRIT_OUTPUT_LAST if results else c.FRIT_OUTPUT_NONE)
         self._do(lib.frit_session_push, array, len(array), byref(options))
 
     def encode(self, source: str | Iterable[int]) -> None:
-        """Of encoder-decoders: the text that the decoder looks at."""
+        """Sets the text that the decoder of an encoder-decoder attends to."""
         items = self.engine.model.tokenize(source) if isinstance(source, str) else source
         array = token_array("source", items)
         self._do(lib.frit_session_encode, array, len(array), None)
 
     def run(self) -> None:
-        """Runs what is queued."""
+        """Runs the queued tokens."""
         self._change(self._run)
 
     def _run(self) -> None:
@@ -126,17 +129,17 @@ class Session(Unique):
 
     @property
     def n_pending(self) -> int:
-        """Tokens that are queued and have not run."""
+        """The number of queued tokens, which have not run."""
         return int(self._call(lib.frit_session_pending))
 
     @property
     def n_cached(self) -> int:
-        """Tokens that did not run, as another text had run them."""
+        """The number of tokens that did not run, because another text had run them."""
         return int(self._call(lib.frit_session_cached))
 
     @property
     def tokens(self) -> list[int]:
-        """The timeline."""
+        """The tokens of the session."""
         return self.engine._core.call(self._tokens)  # type: ignore[no-any-return]
 
     def _tokens(self) -> list[int]:
@@ -145,11 +148,12 @@ class Session(Unique):
         return list(lib.frit_session_tokens(handle)[:n]) if n else []
 
     def truncate(self, n_keep: int) -> None:
-        """Forgets everything after the first n_keep tokens. InvalidError if there are fewer."""
+        """Forgets all tokens after the first n_keep. Raises InvalidError if there are fewer."""
         self._do(lib.frit_session_truncate, integer("n_keep", n_keep, 0, 2**63 - 1))
 
     def fork(self) -> Session:
-        """A second session that goes on as this one would, to the bit; what was run is shared."""
+        """Makes a second session with this one's tokens and state. Both continue with identical numbers and share the
+        work that was done."""
         handle = ctypes.c_void_p()
         self._do(lambda own: lib.frit_session_fork(byref(handle), own))
         fork = Session(self.engine, handle)
@@ -159,10 +163,10 @@ class Session(Unique):
     # ------------------------------------------------------------------ results
 
     def logits(self, *, copy: bool = True) -> Tensor:
-        """Logits after the last token, [n_vocab]; runs what is queued.
+        """Runs the queued tokens and returns the logits after the last one, [n_vocab].
 
-        copy: False gives a view of the session's own memory, without a copy: its numbers change with the next step.
-        The memory lives as long as a view of it. InvalidError where the last push wanted no results.
+        copy: False returns a view of the session's own memory, whose numbers change with the next step. The memory
+            lives as long as a view of it. Raises InvalidError if the last push had results=False.
         """
         return self._change(self._logits, copy)  # type: ignore[no-any-return]
 
@@ -176,11 +180,11 @@ class Session(Unique):
         return Tensor.copy_of(address, shape) if copy else Tensor(self._held, address, shape)
 
     def all_logits(self, tokens: Iterable[int]) -> Tensor:
-        """Pushes and runs tokens; logits after each of them, [n_tokens, n_vocab]."""
+        """Pushes and runs tokens. Returns the logits after each of them, [n_tokens, n_vocab]."""
         return self._rows(tokens, c.FRIT_OUTPUT_ALL, self.engine.model.info.n_vocab)
 
     def hidden_states(self, tokens: Iterable[int]) -> Tensor:
-        """Pushes and runs tokens; the last hidden state of each of them, [n_tokens, n_embd]."""
+        """Pushes and runs tokens. Returns the last hidden state of each of them, [n_tokens, n_embd]."""
         return self._rows(tokens, c.FRIT_OUTPUT_EMBEDDINGS, self.engine.model.info.n_embd)
 
     def _rows(self, tokens: Iterable[int], output: int, width: int) -> Tensor:
@@ -198,7 +202,7 @@ class Session(Unique):
             try:
                 self._run()
             except BaseException:
-                lib.frit_session_truncate(self._require(), 0)   # the function above must not be called later
+                lib.frit_session_truncate(self._require(), 0)   # a later step must not call the function
                 raise
 
         self._change(run)
@@ -207,7 +211,7 @@ class Session(Unique):
     # ------------------------------------------------------------------ sampling
 
     def next(self, sampler: Sampler) -> int:
-        """Runs what is queued, samples the next token and queues it. LimitError when the context is full."""
+        """Runs the queued tokens, samples the next token and queues it. Raises LimitError when the context is full."""
         return self._change(self._next, sampler)  # type: ignore[no-any-return]
 
     def _next(self, sampler: Sampler) -> int:
@@ -221,7 +225,7 @@ class Session(Unique):
         return self._token.value
 
     def next_tokens(self, sampler: Sampler) -> list[int]:
-        """The same, with all tokens that the step gave: several with speculation."""
+        """Runs the queued tokens, samples the next tokens and queues them: several with speculation, otherwise one."""
         many, n = (ctypes.c_int32 * MOST_TOKENS)(), ctypes.c_size_t()
 
         def run() -> None:
@@ -235,8 +239,8 @@ class Session(Unique):
                  stop: str | Sequence[str] = (), sampler: Sampler | None = None, grammar: Grammar | None = None,
                  logprobs: int | None = None, ignore_end: bool = False,
                  **sampling: Unpack[SamplerOptions]) -> Stream[Any]:
-        """Continues this session's text: pushes the prompt, and streams an answer that stays in the session. Options as
-        in `Engine.generate`. Nothing else may use the session until the stream ends."""
+        """Pushes a prompt and returns a stream of the answer, which stays in the session. The options are those of
+        `Engine.generate`. Other methods must not be called until the stream ends."""
         from .engine import grammar_of, tokens_of
 
         tokens = tokens_of(self.engine.model, "prompt", prompt, special=len(self) == 0)
@@ -252,36 +256,38 @@ class Session(Unique):
     # ------------------------------------------------------------------ settings
 
     def set_adapters(self, adapters: Sequence[Adapter | tuple[Adapter, float]]) -> None:
-        """From here on tokens run with these adapters, each alone or with a scale, and with no others."""
+        """Sets the adapters with which the next tokens run, each alone or with a scale. Earlier adapters are
+        removed."""
         from .engine import with_scales
 
         self._change(set_adapters, self._require(), with_scales(adapters))
 
     def set_salt(self, salt: bytes) -> None:
-        """Only sessions with the same salt share what has run. InvalidError if tokens have run."""
+        """Sets the salt of the prefix cache: the session reuses the work of sessions with an equal salt only. Raises
+        InvalidError if tokens have run."""
         data = content("salt", salt)
         self._do(lib.frit_session_set_salt, data, len(data))
 
     def set_share(self, weight: int = 1, priority: int = 0) -> None:
-        """How the session shares steps with the engine's other ones: weight 1 to 1000, any priority."""
+        """Sets the session's share of the engine's steps: a weight of 1 to 1000, and any priority."""
         self._do(lib.frit_session_set_share, integer("weight", weight, 1, 1000), integer("priority", priority))
 
     def set_shift(self, n_keep: int | None, n_drop: int = 0) -> None:
-        """When the context is full, n_drop of the oldest tokens leave (0: half), but for the first n_keep (32 at least).
-        None: the context ends where it is full."""
+        """Drops n_drop of the oldest tokens (0: half of them) when the context is full, but not the first n_keep (at
+        least 32). None: the context ends when it is full."""
         options = None if n_keep is None else byref(options_of(c.frit_shift_options, n_keep=n_keep, n_drop=n_drop))
         self._do(lib.frit_session_set_shift, options)
 
     def set_extend(self, n_group: int | None, width: int = 512) -> None:
-        """No longer supported: UnsupportedError if n_group is above 1. Model(rope_scaling="yarn") makes contexts longer
-        than the model was trained for."""
+        """Raises UnsupportedError if n_group is above 1: the feature was removed. Model(rope_scaling="yarn") makes
+        contexts longer than the model was trained for."""
         options = None if n_group is None else byref(options_of(c.frit_extend_options, n_group=n_group, width=width))
         self._do(lib.frit_session_set_extend, options)
 
     def speculate(self, kind: str | Engine = "ngram", *, max_drafts: int = 0, min_p: float = 0,
                   always: bool = False) -> None:
-        """Tokens that will probably be picked run in the same step; the text stays the same. kind: "ngram", "none", or
-        the engine of a draft model, which nothing else may use meanwhile."""
+        """Runs tokens that will probably be picked in the same step. The text does not change. kind: "ngram", "none",
+        or the engine of a draft model, which must not be used otherwise meanwhile."""
         from .engine import speculation
 
         options = speculation(kind, self.engine) or c.frit_speculate_options(kind=b"none")
@@ -303,15 +309,16 @@ class Session(Unique):
     # ------------------------------------------------------------------ saving
 
     def save(self, path: Path) -> None:
-        """Writes the session to a file, which appears when it is complete."""
+        """Writes the session to a file. The file appears when it is complete."""
         self._do(lib.frit_session_save, path_of("path", path))
 
     def load(self, path: Path) -> None:
-        """Replaces the session by a saved one of the same model and types of cache. FormatError, InvalidError."""
+        """Replaces the session by a saved one of the same model and cache types. Raises FormatError or InvalidError if
+        it does not fit."""
         self._do(lib.frit_session_load, path_of("path", path))
 
     def state(self) -> bytes:
-        """The same bytes in memory."""
+        """Returns the bytes that `save` writes."""
         return self._change(self._state)  # type: ignore[no-any-return]
 
     def _state(self) -> bytes:
@@ -324,13 +331,13 @@ class Session(Unique):
         return buffer.raw[: n.value]
 
     def set_state(self, state: bytes | bytearray | memoryview) -> None:
-        """Replaces the session by what `state()` gave."""
+        """Replaces the session by the one that `state()` returned."""
         data = content("state", state)
         self._do(lib.frit_session_load_memory, data, len(data))
 
     @property
     def note(self) -> bytes:
-        """Bytes of your own that are saved with the session."""
+        """The program's own bytes that are saved with the session."""
         return self.engine._core.call(self._note)  # type: ignore[no-any-return]
 
     @note.setter
@@ -345,7 +352,7 @@ class Session(Unique):
     # ------------------------------------------------------------------ the end
 
     def close(self) -> None:
-        """Frees the session's pages, as soon as no view of its memory is left, and no stream of a text on it."""
+        """Frees the session's pages when no view of its memory and no stream of a text on it is left."""
         self._held = None
 
     def __enter__(self) -> Session:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests share: the bundled model, engines of it, and the command, which FRIT_COMMAND names."""
+"""Fixtures of the tests: the bundled model, its engines, and the command that FRIT_COMMAND names."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ sys.path.insert(0, str(ROOT / "bindings" / "python"))
 import frit  # noqa: E402
 
 PROMPT = "Once upon a time"
-HEAD_WIDTH = 64   # of the reranker's body
+HEAD_WIDTH = 64   # width of the reranker's hidden states
 
-# A chat template that has a place for tools.
+# A chat template that writes tools into the prompt.
 TOOLS_TEMPLATE = """{%- if tools %}<tools>{% for tool in tools %}{{ tool | tojson }}{% endfor %}</tools>
 For each call write <tool_call>
 {"name": <name>, "arguments": <arguments>}
@@ -72,7 +72,8 @@ def write_safetensors(path: Path, tensors: dict[str, tuple[tuple[int, ...], list
 
 @pytest.fixture(scope="session")
 def reranker_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small BERT with a classification head: the body of tests/goldens, and a second file of weights with the head."""
+    """A small BERT with a classification head: the body is from tests/goldens, and a second file of weights has the
+    head."""
     body, folder = ROOT / "tests" / "goldens" / "hf" / "bert", tmp_path_factory.mktemp("reranker")
     config = json.loads((body / "config.json").read_text())
     config["architectures"] = ["BertForSequenceClassification"]

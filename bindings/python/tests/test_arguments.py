@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Wrong arguments: an exception with a sentence that names the argument, and nothing that is cut in silence."""
+"""Wrong arguments raise an exception whose sentence names the argument, and no number is cut."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import frit
 from conftest import PROMPT
 from frit._options import ChatOptions, EngineOptions, GenerateOptions, SamplerNumbers, SamplerOptions
 
-BEYOND = 2**32 + 64   # 64, cut to 32 bits
+BEYOND = 2**32 + 64   # becomes 64 if it is cut to 32 bits
 
-# name: (call, exception, what its sentence says)
+# name: (call, exception, a part of its sentence)
 WRONG: dict[str, tuple[Callable[[frit.Engine, frit.Model], Any], type[Exception], str]] = {
     "token beyond 32 bits": (lambda e, m: m.detokenize([2**40]), ValueError, "tokens: found 1099511627776, which is no token"),
     "prompt beyond 32 bits": (lambda e, m: e.generate([BEYOND]), ValueError, "prompt: found 4294967360"),
@@ -123,7 +123,7 @@ def test_what_a_progress_function_raises_is_raised(raised: type[BaseException], 
     def fail(done: float) -> None:
         raise raised
 
-    new = frit.Model(model_path)   # an engine of which packs weights
+    new = frit.Model(model_path)   # its first engine packs the weights, and so reports progress
     for call in (lambda: frit.Model(model_path, progress=fail), lambda: frit.Engine(new, n_ctx=64, progress=fail)):
         with pytest.raises(raised):
             call()
@@ -140,7 +140,7 @@ def test_what_a_log_handler_raises_is_raised(model_path: str, tmp_path: Path) ->
     heard(None, 0, b"a sentence")
     with pytest.raises(ZeroDivisionError):
         library.check(0)
-    library.check(0)   # once
+    library.check(0)   # the exception is raised only once
 
 
 def test_an_error_names_the_field_and_the_kind_of_mistake(engine: frit.Engine) -> None:
@@ -159,7 +159,7 @@ def test_a_note_may_have_any_bytes(engine: frit.Engine) -> None:
 
 
 def test_typed_options_are_the_options() -> None:
-    names = {"seed", "logit_bias", "dry_sequence_breaker"}   # which have keywords of their own
+    names = {"seed", "logit_bias", "dry_sequence_breaker"}   # these options have keywords of their own
     assert set(SamplerNumbers.__annotations__) == set(frit.sampler_option_names()) - names | {"typical", "tfs"}
 
     def keywords(function: Any) -> set[str]:

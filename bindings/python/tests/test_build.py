@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `pip install ./bindings/python` says on a machine that cannot build."""
+"""The message of `pip install ./bindings/python` on a machine that cannot build."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_schema_as_pydantic_model(engine: frit.Engine) -> None:
     assert isinstance(answer.parsed, Person) and answer.parsed.job in ("king", "miller")
 
 
-@pytest.mark.parametrize("has_place", [True, False])   # in the template; the model's own has none
+@pytest.mark.parametrize("has_place", [True, False])   # whether the template writes tools
 def test_tools(model_path: str, tmp_path: Path, has_place: bool) -> None:
     (tmp_path / "tools.jinja").write_text(TOOLS_TEMPLATE)
     model = frit.Model(model_path, chat_template=tmp_path / "tools.jinja" if has_place else None)
@@ -109,7 +109,7 @@ def test_embeddings_are_the_pooled_states(engine: frit.Engine, model: frit.Model
 
 
 def write_peft(folder: Path, n_embd: int, rank: int = 4) -> Path:
-    """A PEFT adapter of layer 0's down projection, with large numbers."""
+    """Writes a PEFT adapter of layer 0's down projection with large weights."""
     (folder / "adapter_config.json").write_text(json.dumps(
         {"peft_type": "LORA", "r": rank, "lora_alpha": rank, "target_modules": ["o_proj"]}))
     name = "base_model.model.model.layers.0.self_attn.o_proj.lora_"

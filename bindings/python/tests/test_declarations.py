@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The declarations are those of the headers, and have their sizes; the library exports nothing else."""
+"""The declarations are equal to those of the headers, types have the sizes of C, and the library exports no other
+functions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The programs of docs/python.md run, one after the other, as one program."""
+"""Runs the programs of docs/python.md in order, as one program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_programs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reranker_
     (tmp_path / "tools.jinja").write_text(TOOLS_TEMPLATE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "llama_cpp", sys.modules.get("llama_cpp"))   # the last program sets it
-    # The page's model can call tools, and says the same each time.
+    # The page's model can call tools, and its answers do not change between runs.
     make_model, make_sampler = frit.Model.__init__, frit.Sampler.__init__
     template = {"chat_template": tmp_path / "tools.jinja"}
     monkeypatch.setattr(frit.Model, "__init__", lambda self, path, **options: make_model(self, path, **{**template, **options}))

@@ -160,7 +160,7 @@ def test_session_generates_and_keeps_its_answer(engine: frit.Engine, model: frit
 
 
 def test_two_engines_advance_in_two_threads(model: frit.Model) -> None:
-    """Each waits for the other's token before its next one: neither could if one engine kept the other from running."""
+    """Each thread waits for a token of the other engine before its next token, so both must be able to run at once."""
     engines = [frit.Engine(model, n_ctx=256, n_threads=1) for _ in range(2)]
     expected = greedy(engines[0], n=12)
     meet = threading.Barrier(2, timeout=60)
@@ -188,7 +188,7 @@ def test_many_threads_use_one_engine(engine: frit.Engine) -> None:
     threads = [threading.Thread(target=lambda: found.append(greedy(engine, n=10))) for _ in range(12)]
     for thread in threads:
         thread.start()
-    while any(thread.is_alive() for thread in threads):   # direct calls while the worker is busy
+    while any(thread.is_alive() for thread in threads):   # direct calls run while the worker is busy
         session = engine.session()
         session.push([1, 2, 3])
         session.run()
@@ -198,7 +198,7 @@ def test_many_threads_use_one_engine(engine: frit.Engine) -> None:
 
 def test_dropped_streams_free_their_sessions(model: frit.Model) -> None:
     with frit.Engine(model, n_ctx=128, n_sessions=1, prefix_cache=False) as engine:
-        for _ in range(6):   # each takes more than a sixth of the cache, for ever unless it is freed
+        for _ in range(6):   # each text needs more than a sixth of the cache, which is lost if the session is not freed
             stream = engine.generate(PROMPT, ignore_end=True)
             for _, _ in zip(range(30), stream):
                 pass
@@ -242,5 +242,5 @@ def test_quick_steps_share_a_wake(engine: frit.Engine, monkeypatch: pytest.Monke
     flush = _jobs.flush_sinks
     monkeypatch.setattr(_jobs, "flush_sinks", lambda: (wakes.append(1), flush()))
     chunks = list(engine.generate(PROMPT, max_tokens=32, temperature=0, ignore_end=True))
-    assert sum(len(chunk.tokens) for chunk in chunks) == 32 and len(chunks) >= 32   # each step's are apart
+    assert sum(len(chunk.tokens) for chunk in chunks) == 32 and len(chunks) >= 32   # a chunk for each step
     assert least <= len(wakes) <= most, wakes

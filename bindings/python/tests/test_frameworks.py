@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Classes of LangChain and LlamaIndex for llama-cpp-python, as they are, over frit (make test-frameworks)."""
+"""Unmodified classes of LangChain and LlamaIndex for llama-cpp-python run on frit (make test-frameworks)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def alias(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def need(name: str) -> Any:
-    """A module: skipped without it, unless it must be there."""
+    """Imports a module. The test is skipped without it, unless the environment requires it."""
     return importlib.import_module(name) if os.environ.get("FRIT_FRAMEWORKS") else pytest.importorskip(name)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What is freed when, without the cycle collector; and what would use memory after it, or wait for ever, is refused."""
+"""Objects are freed when they should be, without the cycle collector. A call that would use freed memory, or wait for
+ever, is refused."""
 
 from __future__ import annotations
 
@@ -37,14 +38,14 @@ def no_collector() -> Iterator[None]:
 
 
 def program(text: str, *arguments: str, seconds: int = 120) -> str:
-    """What a program says that must end well, in so many seconds."""
+    """Runs a program that must end without an error in time, and returns its output."""
     made = subprocess.run([sys.executable, "-c", textwrap.dedent(text), *arguments], env=ENVIRONMENT, timeout=seconds,
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert made.returncode == 0, made.stdout + made.stderr
     return made.stdout
 
 
-# ------------------------------------------------------------------ freed with the last name
+# ------------------------------------------------------------------ freed with the last reference
 
 
 def by_stream(engine: frit.Engine) -> None:
@@ -154,7 +155,8 @@ USES: list[Callable[[frit.Engine], Any]] = [
 
 
 def gone(*references: weakref.ref[Any]) -> bool:
-    """Whether all are dead, soon: the worker may be in a step."""
+    """True if all objects are freed within five seconds. The worker may be in a step when the last reference is
+    dropped."""
     for _ in range(500):
         if all(reference() is None for reference in references):
             return True
@@ -204,7 +206,7 @@ def test_loading_again_and_again_takes_no_more_memory(make: str, model_path: str
             print(resident())
         """, model_path)
     sizes = [float(line) for line in said.split()]
-    # The second one is made before the first one goes.
+    # Each model is opened before the previous one is freed.
     assert max(sizes[3:]) < max(sizes[:3]) + 16, sizes
 
 
@@ -217,7 +219,7 @@ def test_bytes_of_a_model_go_with_it(model_path: str, no_collector: None) -> Non
     assert sys.getrefcount(data) == n_before
 
 
-# ------------------------------------------------------------------ used after it
+# ------------------------------------------------------------------ calls after freeing
 
 
 def test_a_session_may_be_closed_under_its_stream(engine: frit.Engine) -> None:
@@ -338,11 +340,11 @@ def test_a_program_ends_while_engines_run(left: str, model_path: str) -> None:
         """, model_path, left)
 
 
-# ------------------------------------------------------------------ waits for ever
+# ------------------------------------------------------------------ calls that would wait for ever
 
 
 def in_time(run: Callable[[], Any]) -> list[Any]:
-    """What a function gives or raises, in a minute."""
+    """Returns a list with the function's result or exception. The function must end within a minute."""
     found: list[Any] = []
 
     def work() -> None:
@@ -377,7 +379,7 @@ def test_a_stage_that_calls_its_engine_is_refused(engine: frit.Engine) -> None:
 
 def test_engines_whose_stages_call_each_other_are_refused(model: frit.Model) -> None:
     one, two = (frit.Engine(model, n_ctx=128, n_threads=1) for _ in range(2))
-    two.generate(PROMPT, max_tokens=1).text()   # has a worker
+    two.generate(PROMPT, max_tokens=1).text()   # starts the worker
 
     def inner(candidates: frit.Candidates) -> None:
         one.generate("z", max_tokens=1).text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""llama-cpp-python's surface: programs as its users publish them, and its details."""
+"""llama-cpp-python's interface: published programs that use it, and its details."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def llm(model_path: str) -> Any:
         yield llm
 
 
-# Each is a program in the form in which llama-cpp-python's README, its examples, and articles about it show it. The model's
-# path is MODEL; frit.llama_cpp stands for llama_cpp.
+# These programs follow llama-cpp-python's README, its examples and articles about it. MODEL stands for the model's
+# path, and frit.llama_cpp for llama_cpp.
 SNIPPETS = {
     "readme_completion": '''
 from llama_cpp import Llama
@@ -328,7 +328,7 @@ def test_echoed_logprobs_are_those_of_the_prompt(llm: Any, engine: frit.Engine) 
     rows = np.asarray(engine.session().all_logits(tokens))
     expected = llm.logits_to_logprobs(rows)
     found = llm(PROMPT, max_tokens=1, logprobs=1, echo=True, temperature=0)["choices"][0]["logprobs"]
-    assert tokens[0] == llm.token_bos()   # which has no place there, and the first word's is null
+    assert tokens[0] == llm.token_bos()   # BOS is left out of token_logprobs, and the first word's entry is null
     for i, token in enumerate(tokens[2:], 1):
         assert found["token_logprobs"][i] == pytest.approx(expected[i][token], abs=2e-2)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models by name, from a server that answers as the Hugging Face hub and ollama's registry do (tests/hub/replay.py)."""
+"""Models by name, from a server that answers like the Hugging Face hub and ollama's registry (tests/hub/replay.py)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_load_takes_names(hub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     n = len(hub.requests)
     with frit.load("hf:org/tale:Q4_K_M", n_ctx=128) as engine:
         assert engine.generate(PROMPT, max_tokens=4, temperature=0).text() == text
-    assert len(hub.requests) == n   # what is here is not asked for
+    assert len(hub.requests) == n   # no request for a model that is on this machine
     assert frit.Model("ollama:tale:30m").info.n_vocab == 8192
     names = tmp_path / "names.conf"
     names.write_text("tale = hf:org/tale\n")
@@ -144,7 +144,7 @@ def test_a_progress_function_cancels_and_the_next_call_continues(hub: Any, tmp_p
 
 @pytest.mark.parametrize("whom", ["program", "group"])
 def test_ctrl_c_stops_a_download(whom: str, hub: Any, tmp_path: Path) -> None:
-    """A notebook's kernel gets the signal alone; a terminal sends it to the command too."""
+    """The kernel of a notebook alone gets the signal; a terminal also sends it to the command."""
     hub.add("org/m", {"m-Q4_0.gguf": noise(8_000_000, 7)})
     hub.block, hub.pause = 16384, 0.02
     program = subprocess.Popen(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Answers as objects of types, and why an answer has none."""
+"""Answers as objects of types, and the reasons why an answer has no object."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The package as programs, and what importing it brings."""
+"""The package's programs, and the modules that importing it loads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Scores of documents, from a small BERT with a classification head."""
+"""Scores of documents by a small BERT with a classification head."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_scores_are_the_commands(reranker: frit.Engine, reranker_folder: Path, c
     expected = [score for _, score in sorted((item["index"], item["relevance_score"]) for item in results)]
     found = reranker.rerank(QUERY, DOCUMENTS, raw_scores=True)
     assert found == pytest.approx(expected, abs=1e-4)
-    assert max(found) - min(found) > 1e-3   # documents make a difference
+    assert max(found) - min(found) > 1e-3   # the scores depend on the documents
 
 
 def test_scores_are_probabilities(reranker: frit.Engine) -> None:

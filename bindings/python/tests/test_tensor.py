@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Views of the library's numbers: they keep their owner alive."""
+"""Views of the library's arrays keep their owner alive."""
 
 from __future__ import annotations
 

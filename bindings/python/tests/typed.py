@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Read by type checkers alone (test_parsed.py): the lines that end in "wrong" must be errors, and no others."""
+"""Read by type checkers alone (test_parsed.py): they must report the lines that end in "wrong", and no others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""llama-cpp-python's surface on frit: `from frit.llama_cpp import Llama`.
+"""Has the interface of llama-cpp-python on frit: `from frit.llama_cpp import Llama`.
 
-What frit cannot do raises and says so; keywords that are unknown raise too. Packages that import llama_cpp themselves work
-after `import sys, frit.llama_cpp; sys.modules["llama_cpp"] = frit.llama_cpp`.
+Keywords that are unknown, or that frit does not support, raise an exception with the reason. Packages that import
+llama_cpp work after `import sys, frit.llama_cpp; sys.modules["llama_cpp"] = frit.llama_cpp`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from ._types import (
     StoppingCriteriaList,
 )
 
-__version__ = "0.3.36"   # of llama-cpp-python, whose surface this is
+__version__ = "0.3.36"   # the version of llama-cpp-python with this interface
 
 __all__ = [
     "BaseLlamaCache", "GGML_TYPE_BF16", "GGML_TYPE_F16", "GGML_TYPE_F32", "GGML_TYPE_IQ4_NL", "GGML_TYPE_Q4_0",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Chat formats by name, as templates. None of these is needed where a model's file has its own."""
+"""Chat templates of llama-cpp-python's named formats. A model whose file has a template needs none of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CALL = '<tool_call>\\n{"name": <name of the tool>, "arguments": <object of argu
 FORMATS = {
     "chatml": _TURNS + "<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
-    # ChatML with tools, for models that were not trained with a form for them.
+    # ChatML with tools, for models that were not trained with a form of tool calls.
     "chatml-function-calling": "{% set ns = namespace(system='') %}{% for message in messages %}"
     "{% if message.role == 'system' %}{% set ns.system = ns.system + message.content + '\n' %}{% endif %}{% endfor %}"
     "{% if tools %}{% set ns.system = ns.system + '\nThese tools can be called, each described by a JSON schema:\n<tools>\n' %}"
@@ -48,7 +48,7 @@ FORMATS = {
 
 
 def template_file(name: str | None) -> str | None:
-    """A file with the template of a format; None where the model's own counts."""
+    """Returns the path of a file with a format's template, or None if the model's own template is used."""
     if name is None or name.startswith("chat_template."):
         return None
     if name not in FORMATS:

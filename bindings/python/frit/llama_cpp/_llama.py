@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The class Llama: llama-cpp-python's methods and keywords."""
+"""The class Llama with llama-cpp-python's methods and keywords."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from ._types import BaseLlamaCache, LlamaGrammar, LlamaState, LlamaTokenizer
 
 
 class Llama:
-    """A model with llama-cpp-python's surface. Any thread may use it; completions share steps.
+    """A model with llama-cpp-python's interface. Any thread may use it; completions share steps.
 
-    The keywords are llama-cpp-python's. Differences: logprobs do not need logits_all; embeddings of a model without a
-    pooling type are those of the last token; an unknown keyword raises TypeError, and one that frit cannot do
-    NotImplementedError.
+    The keywords are llama-cpp-python's, with differences: logprobs do not need logits_all; embeddings of a model
+    without a pooling type are those of the last token; an unknown keyword raises TypeError, and one that frit does not
+    support NotImplementedError.
     """
 
     def __init__(self, model_path: str, *, n_gpu_layers: int = 0, vocab_only: bool = False, use_mmap: bool = True,
@@ -71,7 +71,7 @@ class Llama:
         info = self._engine.info if self._engine else None
         self._n_ctx = info.n_ctx if info else n_ctx
         self.n_threads, self.n_threads_batch = (info.n_threads, info.n_threads_batch) if info else (0, 0)
-        # What LlamaIndex reads; llama-cpp-python has the C struct there.
+        # LlamaIndex reads this member. In llama-cpp-python it is a C struct.
         self.context_params = SimpleNamespace(n_ctx=self._n_ctx, n_batch=n_batch, embeddings=embedding)
         self._adapters = [(Adapter(self._model, lora_path), lora_scale)] if lora_path else []
         self._session: Session | None = None
@@ -87,14 +87,15 @@ class Llama:
     # ------------------------------------------------------------------ text
 
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = False) -> list[int]:
-        """The tokens of UTF-8 text."""
+        """Returns the tokens of UTF-8 text."""
         tokens = self._model.tokenize(text, special=False, parse_special=special)
         bos = self._model.token("bos")
         return [bos, *tokens] if add_bos and self._model.info.adds_bos and bos is not None else tokens
 
     def detokenize(self, tokens: Sequence[int], prev_tokens: Sequence[int] | None = None,
                    special: bool = False) -> bytes:
-        """The bytes of tokens. prev_tokens: what is before them, so that a first space is kept."""
+        """Returns the bytes of tokens. prev_tokens: the tokens before them, with which the first token keeps its
+        space."""
         if prev_tokens:
             before = self._model.detokenize_bytes(prev_tokens, special=special)
             return self._model.detokenize_bytes([*prev_tokens, *tokens], special=special)[len(before):]
@@ -108,7 +109,7 @@ class Llama:
         return LlamaTokenizer(self)
 
     def n_ctx(self) -> int:
-        """Tokens of a text at most."""
+        """Returns the size of the context in tokens."""
         return self._n_ctx
 
     def n_embd(self) -> int:
@@ -131,7 +132,7 @@ class Llama:
         return -1 if found is None else found
 
     def pooling_type(self) -> int:
-        """The number of the pooling type that counts."""
+        """Returns the number of the pooling type that is used."""
         name = self._pooling or self._model.info.pooling
         return next((number for number, pooling in POOLINGS.items() if pooling == name), -1)
 
@@ -145,9 +146,10 @@ class Llama:
                           mirostat_mode: int = 0, mirostat_tau: float = 5.0, mirostat_eta: float = 0.1,
                           model: str | None = None, stopping_criteria: Any = None, logits_processor: Any = None,
                           grammar: LlamaGrammar | None = None, logit_bias: Mapping[Any, float] | None = None) -> Any:
-        """Continues a prompt: a dict in OpenAI's form, or with stream an iterator of dicts.
+        """Continues a prompt. Returns a dict in OpenAI's form, or an iterator of dicts if `stream` is true.
 
-        max_tokens: None or 0 and less: until the context ends. ValueError if the prompt exceeds the context.
+        max_tokens: None, 0 or a negative number: until the context ends. Raises ValueError if the prompt exceeds the
+            context.
         """
         engine = self._require()
         watch = Watch(stopping_criteria, self.n_vocab()) if stopping_criteria else None
@@ -179,7 +181,8 @@ class Llama:
         return reply.whole(choice, answer.usage)
 
     def _prompt_logprobs(self, tokens: list[int], n_top: int) -> Iterator[TokenLogprob]:
-        """How likely a prompt's tokens were; the first one's place is kept."""
+        """Yields the log-probabilities of a prompt's tokens. The first token has 0, unless it is BOS, which is left
+        out."""
         from ..logprobs import top_logprobs
 
         with self._require().session() as session:
@@ -234,7 +237,7 @@ class Llama:
                                model: str | None = None, logits_processor: Any = None,
                                grammar: LlamaGrammar | None = None, logit_bias: Mapping[Any, float] | None = None,
                                logprobs: bool | None = None, top_logprobs: int | None = None) -> Any:
-        """The answer to messages: a dict in OpenAI's form, or with stream an iterator of dicts."""
+        """Returns the answer to messages: a dict in OpenAI's form, or an iterator of dicts if `stream` is true."""
         if functions is not None:
             tools = [{"type": "function", "function": function} for function in functions]
             named = isinstance(function_call, Mapping)
@@ -256,7 +259,7 @@ class Llama:
         whole = answer.result()
         reason = replies.reason_of(whole.finish_reason)
         message = replies.chat_message(whole, is_legacy)
-        if self.chat_format == "chatml-function-calling" and whole.tool_calls:   # it has both there
+        if self.chat_format == "chatml-function-calling" and whole.tool_calls:   # this format has both
             message["function_call"] = replies.call_of(whole.tool_calls[0])["function"]
         return reply.whole({
             "index": 0, "message": message,
@@ -264,7 +267,7 @@ class Llama:
             "finish_reason": "function_call" if is_legacy and reason == "tool_calls" else reason}, whole.usage)
 
     def create_chat_completion_openai_v1(self, *args: Any, **kwargs: Any) -> Any:
-        """The same as objects of the package openai, which must be installed."""
+        """Returns the result of `create_chat_completion` as objects of the package openai, which must be installed."""
         from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
         found = self.create_chat_completion(*args, **kwargs)
@@ -275,7 +278,7 @@ class Llama:
     # ------------------------------------------------------------------ embeddings
 
     def create_embedding(self, input: str | list[str], model: str | None = None) -> dict[str, Any]:
-        """Embeddings in OpenAI's form."""
+        """Returns embeddings in OpenAI's form."""
         vectors, n_tokens = self.embed(input if isinstance(input, list) else [input], return_count=True)
         return {"object": "list", "model": model or self.model_path,
                 "data": [{"object": "embedding", "embedding": vector, "index": i} for i, vector in enumerate(vectors)],
@@ -283,7 +286,8 @@ class Llama:
 
     def embed(self, input: str | list[str], normalize: bool = False, truncate: bool = True,
               return_count: bool = False) -> Any:
-        """The vector of a text, or those of a list. RuntimeError unless the model was opened with embedding=True."""
+        """Returns the vector of a text or the vectors of a list of texts. Raises RuntimeError unless embedding=True was
+        given."""
         if not self.embedding:
             raise RuntimeError("Llama model must be created with embedding=True to call this method")
         texts = [input] if isinstance(input, str) else input
@@ -319,7 +323,7 @@ class Llama:
 
     @property
     def input_ids(self) -> Any:
-        """The tokens that eval has run, as a numpy array."""
+        """The tokens that `eval` has run, as a NumPy array."""
         import numpy as np
 
         return np.array(self._session.tokens if self._session else [], np.intc)
@@ -328,7 +332,8 @@ class Llama:
 
     @property
     def scores(self) -> Any:
-        """The logits that eval has kept, [n_tokens, n_vocab]; zeros but for the last token without logits_all."""
+        """The logits that `eval` has kept, [n_tokens, n_vocab]. Without logits_all, all rows but the last one are
+        zeros."""
         import numpy as np
 
         rows = np.zeros((self.n_tokens, self.n_vocab()), np.float32)
@@ -347,13 +352,13 @@ class Llama:
         return rows if self.logits_all else rows[-1:]
 
     def reset(self) -> None:
-        """Forgets the tokens of eval."""
+        """Forgets the tokens that `eval` has run."""
         self._scores = []
         if self._session is not None:
             self._session.truncate(0)
 
     def eval(self, tokens: Sequence[int]) -> None:
-        """Runs tokens after those that have run."""
+        """Runs tokens after those of earlier calls."""
         session = self._timeline()
         at = len(session)
         if at + len(tokens) > self._n_ctx:
@@ -370,7 +375,7 @@ class Llama:
                presence_penalty: float = 0.0, tfs_z: float = 1.0, mirostat_mode: int = 0, mirostat_eta: float = 0.1,
                mirostat_tau: float = 5.0, penalize_nl: bool = True, logits_processor: Any = None,
                grammar: LlamaGrammar | None = None, idx: int | None = None) -> int:
-        """A token for the last logits, or with logits_all for those at place idx."""
+        """Samples a token from the last logits, or with logits_all from those at place `idx`."""
         assert self.n_tokens > 0
         sampler = self._sampler(temp=temp, top_k=top_k, top_p=top_p, min_p=min_p, typical_p=typical_p,
                                 repeat_penalty=repeat_penalty, frequency_penalty=frequency_penalty,
@@ -397,7 +402,7 @@ class Llama:
                  mirostat_mode: int = 0, mirostat_tau: float = 5.0, mirostat_eta: float = 0.1,
                  penalize_nl: bool = True, logits_processor: Any = None, stopping_criteria: Any = None,
                  grammar: LlamaGrammar | None = None) -> Generator[int, Sequence[int] | None, None]:
-        """Tokens after a prompt, one by one; send() adds tokens of the caller's."""
+        """Yields the tokens after a prompt. send() adds tokens of the caller after the last one."""
         sampler = self._sampler(temp=temp, top_k=top_k, top_p=top_p, min_p=min_p, typical_p=typical_p,
                                 repeat_penalty=repeat_penalty, frequency_penalty=frequency_penalty,
                                 presence_penalty=presence_penalty, tfs_z=tfs_z, mirostat_mode=mirostat_mode,
@@ -427,7 +432,7 @@ class Llama:
             self.eval([token, *(more or ())])
 
     def _rewind(self, tokens: list[int]) -> None:
-        """Makes the timeline these tokens, and runs what it does not have."""
+        """Changes the timeline to `tokens`. Tokens after the common beginning are run."""
         session = self._timeline()
         n_same = min(self.longest_token_prefix(session.tokens, tokens), len(tokens) - 1)
         session.truncate(max(0, n_same))
@@ -438,7 +443,7 @@ class Llama:
         self._seed = seed
 
     def set_cache(self, cache: BaseLlamaCache | None) -> None:
-        """The engine has a cache of beginnings that all texts share, with or without this call."""
+        """Changes no computation: the engine has a prefix cache that all texts share."""
         if cache is not None and not isinstance(cache, BaseLlamaCache):
             raise NotImplementedError("set_cache: frit keeps beginnings in the engine, not in an object of the caller's")
         self.cache = cache  # type: ignore[assignment]
@@ -446,7 +451,7 @@ class Llama:
     # ------------------------------------------------------------------ states
 
     def save_state(self) -> LlamaState:
-        """The timeline of eval, with what it has computed."""
+        """Returns the tokens that `eval` has run, with the session's state."""
         session = self._timeline()
         return LlamaState(session.tokens, len(session), session.state(), self._seed)
 
@@ -463,7 +468,7 @@ class Llama:
         self.__init__(**state)  # type: ignore[misc]
 
     def close(self) -> None:
-        """Frees the model and its memory, now."""
+        """Frees the model and its memory at once."""
         self._session = None
         if getattr(self, "_engine", None) is not None:
             self._engine.close()  # type: ignore[union-attr]
@@ -479,7 +484,7 @@ class Llama:
 
     @staticmethod
     def logits_to_logprobs(logits: Any, axis: int = -1) -> Any:
-        """The logarithms of the probabilities of logits, with numpy."""
+        """Returns the logarithms of the probabilities of logits. Needs NumPy."""
         import numpy as np
 
         values = np.asarray(logits, np.float32)
@@ -488,7 +493,7 @@ class Llama:
 
     @staticmethod
     def longest_token_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-        """How many tokens both begin with."""
+        """Returns the length of the common beginning of two token sequences."""
         n = 0
         for x, y in zip(a, b):
             if x != y:
@@ -500,8 +505,8 @@ class Llama:
     def from_pretrained(cls, repo_id: str, filename: str, additional_files: Sequence[str] | None = None,
                         local_dir: str | os.PathLike[str] | None = None, local_dir_use_symlinks: bool | str = "auto",
                         cache_dir: str | os.PathLike[str] | None = None, **kwargs: Any) -> Llama:
-        """Downloads a file of a repository of the Hugging Face hub, by name or pattern, and opens it. Patterns and folders
-        need the package huggingface-hub."""
+        """Downloads a file of a repository of the Hugging Face hub, by name or pattern, and opens it. Patterns and
+        folders need the package huggingface-hub."""
         try:
             from huggingface_hub import HfApi, hf_hub_download
         except ImportError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Replies as dicts in OpenAI's form, as llama-cpp-python gives them."""
+"""Makes replies as dicts in OpenAI's form, as llama-cpp-python does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..results import Answer, Chunk, TokenLogprob, ToolCall, Usage
 
 
 def text_of(model: Model, token: int) -> str:
-    """A token's text, as replies write it."""
+    """Returns a token's text as it appears in replies."""
     return model.token_piece(token).decode("utf-8", "ignore")
 
 
@@ -22,7 +22,7 @@ def usage_of(usage: Usage) -> dict[str, int]:
 
 def legacy_logprobs(model: Model, entries: Sequence[TokenLogprob], offset: int,
                     first_is_null: bool = False) -> dict[str, Any]:
-    """The logprobs of completions; the first token of an echoed prompt has none."""
+    """Returns the logprobs of a completion. The first token of an echoed prompt has no logprob."""
     tokens = [text_of(model, entry.token) for entry in entries]
     offsets, at = [], offset
     for text in tokens:
@@ -40,7 +40,7 @@ def legacy_logprobs(model: Model, entries: Sequence[TokenLogprob], offset: int,
 
 
 def chat_logprobs(model: Model, entries: Sequence[TokenLogprob]) -> dict[str, Any]:
-    """The logprobs of chats."""
+    """Returns the logprobs of a chat."""
 
     def one(token: int, logprob: float) -> dict[str, Any]:
         data = model.token_piece(token)
@@ -51,7 +51,7 @@ def chat_logprobs(model: Model, entries: Sequence[TokenLogprob]) -> dict[str, An
 
 
 class Reply:
-    """The fields that all dicts of one reply share."""
+    """The fields that all dicts of a reply have."""
 
     def __init__(self, kind: str, prefix: str, model: str) -> None:
         self.kind = kind
@@ -67,7 +67,7 @@ class Reply:
 
 def completion_pieces(reply: Reply, model: Model, chunks: Iterator[Chunk], offset: int, wants_logprobs: bool,
                       before: str, after: str) -> Iterator[dict[str, Any]]:
-    """The dicts of a streamed completion: texts as they come, then one with the finish reason."""
+    """Yields the dicts of a streamed completion: a dict for each chunk of text, then one with the finish reason."""
     entries: list[TokenLogprob] = []
 
     def choice(text: str, reason: str | None) -> dict[str, Any]:
@@ -91,18 +91,18 @@ def completion_pieces(reply: Reply, model: Model, chunks: Iterator[Chunk], offse
 
 
 def reason_of(reason: str) -> str:
-    """OpenAI's word for why an answer ended."""
+    """Returns OpenAI's name for the reason why an answer ended."""
     return "stop" if reason == "cancelled" else reason
 
 
 def call_of(call: ToolCall, i: int | None = None) -> dict[str, Any]:
-    """A call of a tool as a dict; with its place, as pieces have it."""
+    """Returns a tool call as a dict. Dicts of a stream also have the call's index."""
     made = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
     return made if i is None else {"index": i, **made}
 
 
 def chat_message(answer: Answer[Any], is_legacy: bool) -> dict[str, Any]:
-    """An answer as a message. is_legacy: the caller named functions, not tools."""
+    """Returns an answer as a message. is_legacy: the request had functions, not tools."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text if not answer.tool_calls or answer.text else None}
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
@@ -115,7 +115,7 @@ def chat_message(answer: Answer[Any], is_legacy: bool) -> dict[str, Any]:
 
 
 def with_tool_calls(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Messages with calls in the form of tools; those of functions are older."""
+    """Returns messages with tool calls. The older form with function calls is converted."""
     made: list[Mapping[str, Any]] = []
     for message in messages:
         if isinstance(message, Mapping) and message.get("function_call"):
@@ -130,7 +130,7 @@ def with_tool_calls(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, 
 
 def chat_pieces(reply: Reply, model: Model, chunks: Iterator[Chunk], wants_logprobs: bool,
                 is_legacy: bool) -> Iterator[dict[str, Any]]:
-    """The dicts of a streamed chat."""
+    """Yields the dicts of a streamed chat."""
 
     def piece(delta: dict[str, Any], reason: str | None = None, logprobs: Any = None) -> dict[str, Any]:
         return reply.piece({"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason})

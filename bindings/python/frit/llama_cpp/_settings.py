@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Keywords of llama-cpp-python as frit's options; what cannot be done raises with a sentence."""
+"""Converts keywords of llama-cpp-python to frit's options. A keyword that frit does not support raises an exception."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CACHE_TYPES = {0: "f32", 1: "f16", 2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8
 ROPE_SCALINGS = {-1: None, 0: "none", 1: "linear", 2: "yarn"}
 POOLINGS = {-1: None, 0: "none", 1: "mean", 2: "cls", 3: "last", 4: "rank"}
 
-# keyword -> the values that change nothing, and why others cannot be
+# keyword -> the values that change nothing, and the reason why others are refused
 FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
     "split_mode": ((0, 1), "frit divides a model between devices by layers"),
     "main_gpu": ((0,), "frit uses the first GPU"),
@@ -30,21 +30,21 @@ FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
     "numa": ((False, True, 0, 1), "frit places memory itself on machines with several nodes"),
     "chat_handler": ((None,), "chats are what the model's template makes of them; images are not read"),
     "tokenizer": ((None,), "texts become tokens by the model's own vocabulary"),
-    # Of earlier versions; LangChain still names some.
+    # These are keywords of earlier versions. LangChain still names some of them.
     "n_parts": ((-1, 1), "the number of a model's files is found"),
-    "f16_kv": ((True, False), "type_k and type_v name the types of the cache"),   # had no effect for years
+    "f16_kv": ((True, False), "type_k and type_v name the types of the cache"),   # ignored for years
     "mul_mat_q": ((None, True), "products are chosen by the device"),
     "low_vram": ((False,), "n_gpu_layers says what runs on the GPU"),
     "n_gqa": ((None,), "the model's file says it"),
     "device": ((None, "cpu"), "n_gpu_layers says what runs on the GPU"),
     "rms_norm_eps": ((None,), "the model's file says it"),
 }
-# Say how something is computed, and nothing of the result: any value will do.
+# These keywords change how a result is computed, but not the result: any value is allowed.
 HINTS = ("n_ubatch", "flash_attn", "op_offload", "no_perf")
 
 
 def check_fixed(values: Mapping[str, Any], known: list[str]) -> None:
-    """Refuses unknown keywords, and values that frit cannot do."""
+    """Raises an exception for unknown keywords and for values that frit does not support."""
     for name, value in values.items():
         if name not in FIXED:
             near = difflib.get_close_matches(name, [*known, *FIXED], 1)
@@ -63,7 +63,8 @@ def _choose(table: Mapping[int, Any], name: str, value: Any) -> Any:
 
 
 def open_model(path: str, settings: Mapping[str, Any]) -> Model:
-    """The model that the keywords describe. ValueError where there is no such file, as llama-cpp-python has it."""
+    """Opens the model that the keywords describe. Raises ValueError if the file does not exist, as llama-cpp-python
+    does."""
     try:
         return Model(
             path, vocab_only=settings["vocab_only"], use_mmap=settings["use_mmap"],
@@ -80,7 +81,8 @@ def open_model(path: str, settings: Mapping[str, Any]) -> Model:
 
 
 def open_engine(model: Model, settings: Mapping[str, Any]) -> Engine:
-    """The engine that the keywords describe. Two texts have room: that of eval and that of completions."""
+    """Makes the engine that the keywords describe. It has room for two texts: the timeline of `eval` and a
+    completion."""
     layers = settings["n_gpu_layers"]
     types = {name: None if settings[name] is None else _choose(CACHE_TYPES, name, settings[name])
              for name in ("type_k", "type_v")}
@@ -92,7 +94,7 @@ def open_engine(model: Model, settings: Mapping[str, Any]) -> Engine:
 
 
 def speculation_of(draft: Any) -> str | None:
-    """What a draft model means to frit."""
+    """Returns frit's name for the method of a draft model."""
     if draft is None:
         return None
     if isinstance(draft, LlamaPromptLookupDecoding):
@@ -102,7 +104,7 @@ def speculation_of(draft: Any) -> str | None:
 
 
 def processor_stage(processors: Any, n_vocab: int, own: Callable[[], Sampler | None]) -> Callable[[Candidates], None]:
-    """Logits processors as a stage of a sampler."""
+    """Returns a stage of a sampler that runs logits processors."""
     import numpy as np
 
     calls = processors if callable(processors) else None
@@ -124,7 +126,7 @@ def processor_stage(processors: Any, n_vocab: int, own: Callable[[], Sampler | N
 
 
 class Watch:
-    """Remembers the logits of each token for stopping criteria."""
+    """Keeps the logits of each token for stopping criteria."""
 
     def __init__(self, criteria: Any, n_vocab: int) -> None:
         self.criteria = criteria if callable(criteria) else None
@@ -153,8 +155,8 @@ def sampler_of(model: Model, *, temp: float, top_k: int, top_p: float, min_p: fl
                mirostat_mode: int, mirostat_tau: float, mirostat_eta: float, seed: int, last_n: int,
                logit_bias: Mapping[Any, float] | None = None, logits_processor: Any = None,
                watch: Watch | None = None) -> Sampler:
-    """A sampler from llama-cpp-python's parameters. What the model's file recommends does not count."""
-    made: list[weakref.ref[Sampler]] = []   # the sampler has the stage
+    """Makes a sampler from llama-cpp-python's parameters. Values that the model's file recommends are ignored."""
+    made: list[weakref.ref[Sampler]] = []   # a weak reference, since the sampler holds the stage
     stages: list[Callable[[Candidates], None]] = []
     if logits_processor:
         stages.append(processor_stage(logits_processor, model.info.n_vocab, lambda: made[0]()))
@@ -165,7 +167,7 @@ def sampler_of(model: Model, *, temp: float, top_k: int, top_p: float, min_p: fl
         for stage in stages:
             stage(candidates)
 
-    if temp < 0:   # draws from the probabilities as they are
+    if temp < 0:   # a negative temperature draws from unchanged probabilities
         temp, top_k, top_p, min_p, typical_p, tfs_z, mirostat_mode = 1, 0, 1, 0, 1, 1, 0
     order = "custom,penalties,top-k,tfs,typical,top-p,min-p,temp" if stages else None
     sampler = Sampler(
@@ -180,7 +182,7 @@ def sampler_of(model: Model, *, temp: float, top_k: int, top_p: float, min_p: fl
 
 
 def grammar_of(model: Model, grammar: LlamaGrammar | None, response_format: Mapping[str, Any] | None = None) -> Grammar | None:
-    """The grammar of an answer: the caller's, or that of a response format."""
+    """Returns the grammar of an answer: the caller's, or the one of a response format."""
     if grammar is not None:
         return Grammar(model, grammar._grammar, kind=grammar._kind)
     kind = (response_format or {}).get("type", "text")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The small types that programs import from llama_cpp beside Llama."""
+"""Small types that programs import from llama_cpp."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ StoppingCriteria = Callable[[Any, Any], bool]
 
 
 class LogitsProcessorList(list[LogitsProcessor]):
-    """Functions that change logits, one after the other: f(input_ids, scores) -> scores, numpy arrays."""
+    """A list of functions that change logits, called in order: f(input_ids, scores) -> scores, with NumPy arrays."""
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         for processor in self:
@@ -32,14 +32,14 @@ class LogitsProcessorList(list[LogitsProcessor]):
 
 
 class StoppingCriteriaList(list[StoppingCriteria]):
-    """Functions that end an answer: f(input_ids, logits) -> bool."""
+    """A list of functions that end an answer: f(input_ids, logits) -> bool."""
 
     def __call__(self, input_ids: Any, logits: Any) -> bool:
         return any(criterion(input_ids, logits) for criterion in self)
 
 
 class MinTokensLogitsProcessor:
-    """Bans the end token until the answer has so many tokens."""
+    """Bans the end token until the answer has a minimum of tokens."""
 
     def __init__(self, min_tokens: int, token_eos: int) -> None:
         self.min_tokens = min_tokens
@@ -55,7 +55,7 @@ class MinTokensLogitsProcessor:
 
 
 class LlamaGrammar:
-    """What an answer may be: GBNF or a JSON schema."""
+    """The grammar of an answer, as GBNF or a JSON schema."""
 
     def __init__(self, *, _grammar: str, _kind: str = "gbnf") -> None:
         self._grammar = _grammar
@@ -79,48 +79,50 @@ class LlamaGrammar:
 
 
 class BaseLlamaCache:
-    """A cache of what prompts have computed. The engine has one itself, shared by all texts."""
+    """A cache of beginnings in llama-cpp-python. frit's engine has a prefix cache of its own, which all texts share."""
 
     def __init__(self, capacity_bytes: int = 2 << 30) -> None:
         self.capacity_bytes = capacity_bytes
 
     @property
     def cache_size(self) -> int:
-        """Bytes of this object: what is kept is in the engine's own memory."""
+        """Always 0: the cached data is in the engine's memory."""
         return 0
 
 
 class LlamaRAMCache(BaseLlamaCache):
-    """The engine's own cache of beginnings, which is always there."""
+    """Stands for the engine's own prefix cache, which is always used."""
 
 
 LlamaCache = LlamaRAMCache
 
 
 class LlamaDiskCache(BaseLlamaCache):
-    """Not there: `frit.Engine(prefix_disk="FOLDER:SIZE")` keeps beginnings on disk."""
+    """Raises NotImplementedError: `frit.Engine(prefix_disk="FOLDER:SIZE")` keeps beginnings on disk."""
 
     def __init__(self, cache_dir: str = ".cache/llama_cache", capacity_bytes: int = 2 << 30) -> None:
         raise NotImplementedError("LlamaDiskCache: frit keeps beginnings on disk with Engine(prefix_disk='FOLDER:SIZE')")
 
 
 class LlamaDraftModel:
-    """Guesses tokens. Only LlamaPromptLookupDecoding is known; `frit.Engine.generate(speculate=...)` takes models."""
+    """A method that guesses tokens. LlamaPromptLookupDecoding is the only one; `frit.Engine.generate(speculate=...)`
+    takes draft models."""
 
     def __call__(self, input_ids: Any, /, **kwargs: Any) -> Any:
         raise NotImplementedError
 
 
 class LlamaPromptLookupDecoding(LlamaDraftModel):
-    """What followed the last tokens when they came before. How many guesses pay is measured while it runs: the numbers
-    here are not used."""
+    """Guesses the tokens that followed an earlier occurrence of the last tokens. The number of guesses is chosen by
+    measuring, and the numbers of this object are not used."""
 
     def __init__(self, max_ngram_size: int = 2, num_pred_tokens: int = 10) -> None:
         self.max_ngram_size = max_ngram_size
         self.num_pred_tokens = num_pred_tokens
 
     def __call__(self, input_ids: Any, /, **kwargs: Any) -> Any:
-        """What followed the longest of the last tokens' earlier places, as a numpy array; a Llama finds it itself."""
+        """Returns the tokens that followed the longest earlier occurrence of the last tokens, as a NumPy array. A Llama
+        does not call it."""
         import numpy as np
 
         ids = list(map(int, input_ids))
@@ -132,7 +134,7 @@ class LlamaPromptLookupDecoding(LlamaDraftModel):
 
 
 class LlamaState:
-    """What save_state keeps."""
+    """The state that `save_state` returns."""
 
     def __init__(self, input_ids: Sequence[int], n_tokens: int, llama_state: bytes, seed: int) -> None:
         self.input_ids = list(input_ids)
@@ -143,7 +145,7 @@ class LlamaState:
 
 
 class LlamaTokenizer:
-    """Texts and tokens of a Llama."""
+    """The tokenizer of a Llama."""
 
     def __init__(self, llama: Any) -> None:
         self._llama = llama

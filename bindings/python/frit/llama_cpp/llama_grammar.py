@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Grammars, where llama-cpp-python has them."""
+"""Has the class LlamaGrammar under the module name that llama-cpp-python uses."""
 
-# By its whole name: as a part of llama_cpp, relative names would make second classes of the same.
+# The import is absolute: when the package is loaded as llama_cpp, a relative import would make second classes.
 from frit.llama_cpp import LlamaGrammar
 
 __all__ = ["LlamaGrammar"]

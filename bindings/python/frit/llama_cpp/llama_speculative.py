@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Draft models, where llama-cpp-python has them."""
+"""Has the classes of draft models under the module name that llama-cpp-python uses."""
 
-# By its whole name: as a part of llama_cpp, relative names would make second classes of the same.
+# The import is absolute: when the package is loaded as llama_cpp, a relative import would make second classes.
 from frit.llama_cpp import LlamaDraftModel, LlamaPromptLookupDecoding
 
 __all__ = ["LlamaDraftModel", "LlamaPromptLookupDecoding"]
