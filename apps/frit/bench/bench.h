@@ -27,7 +27,7 @@ typedef struct load_options {   // of workloads (load.h)
     float rate;
     const char *concurrency;   // a list
     uint64_t seed;
-    const char *url, *api_key;   // url NULL: an engine in this process
+    const char *url, *api_key, *body;   // url NULL: an engine in this process
     bool json;
 } load_options;
 

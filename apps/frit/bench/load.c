@@ -40,6 +40,8 @@ const frit_option *load_rows(size_t *n_rows)
         LOAD(url, .name = "url", .type = FRIT_OPTION_TEXT, .metavar = "URL",
              .help = "measure the server at this address, which has /v1/completions; --model names its model"),
         LOAD(api_key, .name = "api-key", .type = FRIT_OPTION_TEXT, .metavar = "KEY", .help = "key for the server"),
+        LOAD(body, .name = "body", .type = FRIT_OPTION_TEXT, .metavar = "JSON",
+             .help = "more fields of each request, as an object; null leaves out a field that is sent otherwise"),
         LOAD(silence_s, .name = "max-silence", .type = FRIT_OPTION_INT, .min = 1, .max = 86400, .fallback = "300",
              .metavar = "S", .help = "a stream from which nothing comes for S seconds has failed"),
         LOAD(json, .name = "json", .type = FRIT_OPTION_FLAG, .help = "print JSON, with the names of vLLM's bench serve"),

@@ -29,6 +29,7 @@ typedef struct served {
     load_queue queue;
     frit_token *prompt;
     uint64_t start_ns;
+    double looked;   // when silent streams were looked for
     bool is_out_of_memory;
 } served;
 
@@ -38,7 +39,8 @@ struct client {   // a connection, and the request that it has
     cli_text body, reply;   // reply: if it is no stream
     load_lines lines;
     load_answer answer;
-    long status;   // of HTTP; 0: not known yet
+    long status;    // of HTTP; 0: not known yet
+    double heard;   // when bytes came last
     bool is_busy, has_ended;
     char kind[48], example[240];   // of the error; "": none
 };
@@ -92,6 +94,7 @@ static size_t take_bytes(char *bytes, size_t size, size_t n, void *ctx)
 {
     client *c = ctx;
     const size_t n_bytes = size * n;
+    c->heard = now_of(c->s);
     if (c->status == 0) curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &c->status);
     if (c->status != 200) {
         if (c->reply.n + n_bytes <= MAX_BODY) cli_text_add(&c->reply, bytes, n_bytes);
@@ -117,7 +120,8 @@ static void write_body(client *c, int32_t i)
     char id[16];
     load_case_prompt(s->load, i, s->prompt);
     c->body.n = 0;
-    cli_text_print(&c->body, "%s, \"max_tokens\": %d, \"prompt\": [", s->fields, s->load->n_out);
+    cli_text_print(&c->body, "%s%s\"max_tokens\": %d, \"prompt\": [", s->fields, s->fields[1] ? ", " : "",
+                   s->load->n_out);
     for (int32_t k = 0; k < s->load->n_in; k++) {
         const int n = snprintf(id, sizeof id, k > 0 ? ",%d" : "%d", s->prompt[k]);
         cli_text_add(&c->body, id, (size_t)n);
@@ -135,7 +139,7 @@ static CURL *new_handle(const served *s)
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, s->headers);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)s->args->load.silence_s);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 0L);   // requests may wait long; end_silent has the limit
     return curl;
 }
 
@@ -175,7 +179,8 @@ static bool begin(served *s)
     c->lines.n = c->reply.n = 0;
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, c->body.data);
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)c->body.n);
-    load_answer_begin(&c->answer, now_of(s));
+    c->heard = now_of(s);
+    load_answer_begin(&c->answer, c->heard);
     if (curl_multi_add_handle(s->multi, c->curl) != CURLM_OK) return false;
     c->is_busy = true;
     if (++s->queue.n_running > s->result->most_running) s->result->most_running = s->queue.n_running;
@@ -205,8 +210,6 @@ static void judge(client *c, CURLcode code)
     if (c->kind[0]) return;
     if (is_unreached)
         fail(c, "no connection", why, strlen(why));
-    else if (code == CURLE_OPERATION_TIMEDOUT)
-        fail(c, "silent for too long", why, strlen(why));
     else if (code != CURLE_OK)
         fail(c, "connection lost", why, strlen(why));
     else if (c->status != 200)
@@ -243,16 +246,33 @@ static void finish_ended(served *s)
     }
 }
 
+static void end_silent(served *s)
+{
+    const double now = now_of(s);
+    char example[64];
+    if (now - s->looked < 0.1) return;
+    s->looked = now;
+    snprintf(example, sizeof example, "nothing came for %d s", s->args->load.silence_s);
+    for (int32_t i = 0; i < s->n_clients; i++) {
+        client *c = s->clients[i];
+        if (!c->is_busy || now - c->heard < s->args->load.silence_s) continue;
+        fail(c, "silent for too long", example, sizeof example);
+        finish(s, c, CURLE_OK);
+    }
+}
+
 // ---------------------------------------------------------------------------------------- a measurement
 
 static int run_streams(served *s, cli_progress *progress)
 {
+    enum { BEGIN_TOGETHER = 4 };   // requests that begin before libcurl sends them: their times begin with them
     while (s->queue.n_ended < s->load->n_requests) {
-        while (load_queue_is_due(&s->queue, now_of(s)))
+        for (int i = 0; i < BEGIN_TOGETHER && load_queue_is_due(&s->queue, now_of(s)); i++)
             if (!begin(s)) return cli_no_memory();
         int n_running;
         if (curl_multi_perform(s->multi, &n_running) != CURLM_OK) return cli_fail("bench: libcurl failed");
         finish_ended(s);
+        end_silent(s);
         if (s->is_out_of_memory) return cli_no_memory();
         if (cli_stops() || !cli_progress_step(progress, (double)s->queue.n_ended / s->load->n_requests))
             return CLI_INTERRUPTED;
@@ -270,18 +290,29 @@ static void leave_streams(served *s)
     }
 }
 
+// Processor time of this process, in seconds; negative where clock() counts something else.
+static double processor_time(void)
+{
+#ifdef _WIN32
+    return -1;
+#else
+    return (double)clock() / CLOCKS_PER_SEC;
+#endif
+}
+
 static int run(void *ctx, const load_case *load, load_result *result, cli_progress *progress)
 {
     served *s = ctx;
     s->load = load;
     s->result = result;
     s->queue = (load_queue){.load = load};
+    s->looked = 0;
     s->prompt = malloc((size_t)load->n_in * sizeof *s->prompt);
-    const clock_t used = clock();
+    const double used = processor_time();
     s->start_ns = cli_now_ns();
     const int code = s->prompt ? run_streams(s, progress) : cli_no_memory();
     result->seconds = now_of(s);
-    result->client_cores = (double)(clock() - used) / CLOCKS_PER_SEC / result->seconds;
+    result->client_cores = used < 0 ? -1 : (processor_time() - used) / result->seconds;
     result->is_stopped = code == CLI_INTERRUPTED;
     leave_streams(s);
     free(s->prompt);
@@ -386,12 +417,38 @@ static int ask_models(served *s, load_driver *driver)
     return result;
 }
 
+// Fields of --body replace those that are always sent; null leaves one out.
+static int merge_body(json_t *fields, const char *body)
+{
+    json_error_t error;
+    const char *name;
+    json_t *value;
+    void *next;
+    json_t *more = json_loads(body, 0, &error);
+    if (!json_is_object(more)) {
+        json_decref(more);
+        return cli_usage("bench: --body: '%s' is no JSON object like {\"top_k\": 40}", body);
+    }
+    const bool good = json_object_update(fields, more) == 0;
+    json_decref(more);
+    json_object_foreach_safe(fields, next, name, value)
+    {
+        if (json_is_null(value)) json_object_del(fields, name);
+    }
+    if (json_object_get(fields, "prompt") || json_object_get(fields, "max_tokens"))
+        return cli_usage("bench: --body: the prompt and max_tokens are those of --in and --out");
+    return good ? CLI_DONE : cli_no_memory();
+}
+
 static int set_fields(served *s, const load_driver *driver)
 {
+    const char *body = s->args->load.body;
     json_t *fields = json_pack("{s:s, s:b, s:{s:b}, s:i, s:b}", "model", driver->name, "stream", 1, "stream_options",
                                "include_usage", 1, "temperature", 0, "ignore_eos", 1);
-    s->fields = fields ? json_dumps(fields, JSON_PRESERVE_ORDER) : NULL;
+    const int code = fields && body ? merge_body(fields, body) : CLI_DONE;
+    s->fields = fields && code == CLI_DONE ? json_dumps(fields, JSON_PRESERVE_ORDER) : NULL;
     json_decref(fields);
+    if (code != CLI_DONE) return code;
     if (!s->fields) return cli_no_memory();
     s->fields[strlen(s->fields) - 1] = 0;
     return CLI_DONE;
@@ -413,7 +470,7 @@ int load_open_server(load_driver *driver, const bench_args *args)
     if (code == CLI_DONE && !s->multi) code = cli_no_memory();
     if (code == CLI_DONE)
         snprintf(driver->what, sizeof driver->what,
-                 "POST %.150s: prompts as token ids, max_tokens, temperature 0, ignore_eos, stream with usage",
-                 s->completions);
+                 "POST %.150s %.200s, \"max_tokens\": %d, \"prompt\": [%d token ids]}", s->completions, s->fields,
+                 args->load.n_out, args->load.n_in);
     return code;
 }
