@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs frit bench and, where they are named, the benchmarks of llama.cpp and ik_llama.cpp on the same file.
+"""Runs frit bench and, if they are named, the benchmarks of llama.cpp and ik_llama.cpp on one file.
 
     bench/compare.py model.gguf --llama PATH/llama-bench --ik PATH/llama-bench -p 512 -n 128 --rounds 3
 
-All run with the same threads, by turns, in several rounds; medians (least - most) are printed, and the ratio of frit's
-to the better of the others. ik_llama.cpp runs with and without run-time repacking. What fails is said below the table.
+All programs run with the same number of threads, one after another in each of several rounds. Prints medians with the
+least and the largest value, and the ratio of frit's median to the better one of the others. ik_llama.cpp runs with and
+without run-time repacking. Failed runs are listed below the table.
 
-    -d 0,8192            behind contexts of so many tokens
-    --parallel 2,4,8     several sequences in one step (the others by llama-batched-bench, beside their llama-bench)
+    -d 0,8192            tests after contexts of 0 and 8192 tokens
+    --parallel 2,4,8     several sequences in one step (the others use llama-batched-bench, beside their llama-bench)
     --busy               generation again while another process keeps one core busy
     --first-token        seconds from the start of the process to the first byte of the answer, and its largest
-                         resident set; the others' command lines by --llama-cli and --ik-cli
-    --no-warmup          the others measure their first run: a warm-up takes them as long again (frit counts in its own)
+                         resident set; --llama-cli and --ik-cli name the others' programs
+    --no-warmup          the others measure their first run, to save the time of a warm-up (frit always has one)
     --save FILE          also appends every sample to FILE, as JSON lines
     --report FILE ...    measures nothing: prints the table of saved samples (several runs make one table)
 """
@@ -45,13 +46,13 @@ def test_name(prompt=0, gen=0, depth=0, parallel=1):
 
 
 class Failure(Exception):
-    """A sentence about a run that gave no figures."""
+    """A run that gave no figures. The message is a sentence with the reason."""
 
 
 # ------------------------------------------------------------------------------ engines
 #
-# An engine turns a group of tests into a command, and the command's output into samples: {test: {quantity: [values]}}.
-# It returns None for what it cannot measure.
+# An engine makes a command for a group of tests, and samples of the command's output: {test: {quantity: [values]}}. It
+# returns None for tests that it cannot measure.
 
 
 class Frit:
@@ -147,7 +148,7 @@ class Llama:
 
 
 class Ik(Llama):
-    """ik_llama.cpp: tests behind a context are "-gp DEPTH,N" there, and exist for generation only."""
+    """ik_llama.cpp. Its option for a test after a context is "-gp DEPTH,N", and it has one for generation only."""
     name = "ik_llama.cpp"
 
     def bench(self, model, prompt, gen, depth):
@@ -184,7 +185,7 @@ class IkRepacked(Ik):
 
     def parallel(self, model, gen, parallel):
         command = super().parallel(model, gen, parallel)
-        return command and command[:-1]   # a switch there
+        return command and command[:-1]   # the last word is an option with a value elsewhere, and a switch here
 
     def first_token(self, model, prompt):
         command = super().first_token(model, prompt)
@@ -192,7 +193,7 @@ class IkRepacked(Ik):
 
 
 def parallel_rows(engine, done):
-    """Some print their table to one stream, some to the other."""
+    """Finds the table of a parallel run, which some programs print to stdout and some to stderr."""
     samples = engine.parse_parallel(done.stdout) or engine.parse_parallel(done.stderr)
     if not samples:
         raise Failure("its output is not the table that was expected")
@@ -204,7 +205,7 @@ def join(values):
 
 
 def parse_json(output):
-    """The array in the output; programs print other things around it."""
+    """Returns the JSON array in the output. Programs print other text around it."""
     start, end = output.find("[\n"), output.rfind("]")
     try:
         rows = json.loads(output[start:end + 1])
@@ -224,7 +225,7 @@ def last_line(text):
 def execute(command, timeout):
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
-                              cwd=tempfile.gettempdir())   # some leave logs where they run
+                              cwd=tempfile.gettempdir())   # some programs write logs into the current folder
     except OSError as error:
         raise Failure(f"could not be started: {error.strerror}") from None
     except subprocess.TimeoutExpired:
@@ -235,7 +236,8 @@ def execute(command, timeout):
 
 
 def time_first_token(command, timeout):
-    """Seconds to the first byte of the answer (to the end if it is empty), and the largest resident set in GB."""
+    """Returns the seconds to the first byte of the answer, or to the end of an empty one, and the largest resident set
+    in GB."""
     with tempfile.TemporaryFile() as errors:
         start = time.monotonic()
         try:
@@ -255,12 +257,12 @@ def time_first_token(command, timeout):
             errors.seek(0)
             said = errors.read().decode(errors="replace")
             raise Failure(f"ended with {process.returncode}: {last_line(said)}")
-    scale = 1e-9 if sys.platform == "darwin" else 1024e-9   # bytes there, KiB elsewhere
+    scale = 1e-9 if sys.platform == "darwin" else 1024e-9   # the unit is bytes on macOS and KiB elsewhere
     return {"first token": {"s": [seconds]}, "largest resident set": {"GB": [usage.ru_maxrss * scale]}}
 
 
 class BusyCore:
-    """Another process that keeps one core busy, the last of those that this one may use."""
+    """A process that keeps one core busy: the last one that this process may use."""
 
     def __enter__(self):
         core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
@@ -280,7 +282,7 @@ class Comparison:
         self.samples, self.commands, self.failures = [], {}, {}
 
     def run(self, engine, model, command, parse, suffix=""):
-        """One command of one engine: its samples, or a word about why there are none."""
+        """Runs a command of an engine. Returns its samples, or a sentence that says why there are none."""
         if command is None:
             return
         self.commands.setdefault((engine.name, shlex.join(command)))
@@ -316,7 +318,7 @@ class Comparison:
     def all_rounds(self, models):
         for model in models:
             if self.options.first_token:
-                with open(model, "rb") as file:   # the page cache is warm for all
+                with open(model, "rb") as file:   # puts the file into the page cache before the first measurement
                     while file.read(1 << 24):
                         pass
             for i in range(self.options.rounds):
@@ -342,7 +344,7 @@ def figures(values, digits):
 
 
 def table(samples):
-    """Rows of text: a head, then one row for each model, test and quantity."""
+    """Returns the rows of a table as text: a head, then a row for each model, test and quantity."""
     cells, order, engines = {}, [], []
     for s in samples:
         key = (s["model"], s["test"], s["quantity"])
@@ -374,7 +376,7 @@ def table(samples):
 
 def print_table(rows):
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    left = 3   # model, test, unit
+    left = 3   # columns that are aligned to the left: model, test, unit
     for i, row in enumerate(rows):
         cells = [cell.ljust(w) if c < left else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths))]
         print("| " + " | ".join(cells) + " |")
@@ -383,7 +385,7 @@ def print_table(rows):
 
 
 def print_busy(samples):
-    """What generation keeps when a core is busy."""
+    """Prints the share of generation's speed that is left while a core is busy."""
     groups = {}
     for s in samples:
         if s["quantity"] == "t/s":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Counts the instructions that products of packed weights run, in qemu's emulator: for processors that are not at hand,
-and to compare compilers. 16 rows x 256 columns, by numbers of tokens.
+"""Counts the instructions that products of packed weights execute, in qemu's emulator. It helps to judge kernels for
+processors that are not available, and to compare compilers. The matrix has 16 rows x 256 columns; each number of tokens
+is counted separately.
 
     bench/count.py BUILD [BUILD ...] --isa dotprod [--types q4_k,q8_0] [--tokens 1,2,32]
 

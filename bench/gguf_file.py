@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a GGUF file says of its tensors, for benchmarks that compare or change their bytes."""
+"""Reads the list of tensors of a GGUF file, for benchmarks that compare or change their bytes."""
 import struct
 
-SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}   # of GGUF's value types
+SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}   # bytes of GGUF's value types
 
 
 class Reader:
@@ -33,7 +33,7 @@ class Reader:
 
 
 def read_tensors(data):
-    """Name, type, shape (innermost first) and offset in the file of each tensor, in the order of the file's list."""
+    """Returns name, type, shape (innermost first) and offset in the file of each tensor, in the order of the file."""
     reader = Reader(data)
     reader.at = 8
     n_tensors, n_pairs = reader.number("Q"), reader.number("Q")

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes a GGUF file in bf16 anew, with weights that lie on no grid of 4 bits, to measure quantization with.
+"""Writes a GGUF file in bf16 with weights that lie on no grid of 4 bits, to measure quantization.
 
     bench/off_grid.py FROM.gguf TO.gguf
 
-A model that is had only in 4 bits, decoded, lies on that format's grid: a file in the same format loses nothing, and
-measures nothing. Here each number of a matrix moves by up to half a step of its 32 neighbours' grid of 16 levels,
-evenly at random, which is about as far as rounding had moved it.
+A model that is published only in 4 bits lies on the grid of its format when it is decoded: encoding it in that format
+again loses nothing, so the loss cannot be measured. The script moves each number of a matrix by up to half a step of
+the grid of 16 levels of its 32 neighbours. The moves are random and uniform, and about as large as the rounding errors
+of the format were.
 """
 import array
 import math
@@ -20,14 +21,14 @@ BLOCK, STEPS = 32, 15
 
 
 def moved(numbers, draw):
-    """bf16 numbers, moved."""
+    """Returns bf16 numbers that were moved."""
     values = array.array("f", array.array("I", [n << 16 for n in numbers]).tobytes())
     out = array.array("f")
     for i in range(0, len(values), BLOCK):
         block = values[i:i + BLOCK]
         step = (max(block) - min(block)) / STEPS
         out.extend([x + (draw() - 0.5) * step for x in block])
-    # To the nearest bf16; numbers of weights are far from the largest.
+    # Rounds to the nearest bf16. Overflow is not handled, since weights are far from the largest number.
     return array.array("H", [(n + 0x7FFF + (n >> 16 & 1)) >> 16 for n in array.array("I", out.tobytes())])
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures the processor time of encoders, beside llama-quantize.
+"""Measures the processor time of encoders and of llama-quantize's encoders.
 
     bench/quantize.py build/release/frit model.gguf --peer PATH/llama-quantize --importance model.imatrix.gguf
 
-Both quantize the model's matrices to each type with one thread, by turns, `--rounds` times. Prints the least processor
-time of each in nanoseconds for a weight, less that of q8_0, and their ratio.
+Both programs quantize the model's matrices to each type with one thread, one after the other, `--rounds` times. Prints
+the least processor time of each in nanoseconds per weight, minus the time for q8_0, and the ratio of both.
 """
 import argparse
 import os
@@ -18,7 +18,7 @@ NEED_IMPORTANCE = ("iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s")
 
 
 def processor_time(command):
-    """Seconds of user and system time of a command."""
+    """Returns the seconds of user and system time of a command."""
     before = os.times()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -4,8 +4,8 @@
 
     bench/quantize_equal.py build/release/frit model.gguf --peer PATH/llama-quantize --importance model.imatrix.gguf
 
-Each mix is made by both, without importance where it needs none, and with it. Prints a line for each that differs, and
-how many tensors were equal. Ends with 1 if any differs.
+Both programs make each mix, with importance and, if the mix does not need it, without. Prints a line for each tensor
+that differs, and the number of equal tensors. Ends with 1 if a tensor differs.
 """
 import argparse
 import os
@@ -22,19 +22,19 @@ MIXES = (
 
 
 def tensors(path):
-    """Of each name: type, shape and bytes."""
+    """Returns type, shape and bytes of each tensor by name."""
     with open(path, "rb") as file:
         data = file.read()
     heads = sorted(read_tensors(data), key=lambda head: head[3])
     ends = [head[3] for head in heads[1:]] + [len(data)]
     found = {}
     for (name, kind, shape, at), end in zip(heads, ends):
-        found[name] = (kind, shape, data[at:end].rstrip(b"\0"))   # padding aside
+        found[name] = (kind, shape, data[at:end].rstrip(b"\0"))   # without padding
     return found
 
 
 def make(command):
-    """False: the program refuses."""
+    """Runs a command. False: the program refuses the mix."""
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 

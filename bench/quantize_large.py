@@ -5,11 +5,11 @@
     bench/quantize_large.py build/release/frit --shape llama-8b --limit 540 --runs mix,fast
     bench/quantize_large.py build/release/frit --shape llama-8b --layers 2 --limit 540 --runs refined --windows 160
 
-Writes the model in bf16, then quantizes it: `--mix q4_k_m` (mix), `--bits 4.5 --fast` (fast), `--bits 4.5` (full),
-`--mix q4_k_m --refine own` (refined: a size may give the few layers of a cut model types that are not refined).
-Prints the seconds of each run and of its phases, those of each refined layer, and the most anonymous memory. A run
-that --limit seconds for all do not suffice for is stopped; what its phase would have taken is then computed from its
-share.
+Writes the model in bf16, then quantizes it with `--mix q4_k_m` (mix), `--bits 4.5 --fast` (fast), `--bits 4.5` (full),
+or `--mix q4_k_m --refine own` (refined). The refined run names a mix, because a size could give the few layers of a cut
+model only types that cannot be refined. Prints the seconds of each run, of its phases and of each refined layer, and
+the most anonymous memory. All runs together have --limit seconds. A run that is stopped at the limit gets an estimate
+of its phase's time from the share that was done.
 """
 import argparse
 import os
@@ -36,7 +36,7 @@ def anonymous_bytes(pid):
 
 
 class Run:
-    """A command on a terminal, so that it shows its progress."""
+    """A command that runs on a terminal, so that it shows its progress."""
 
     def __init__(self, command):
         self.peak, self.phases, self.text, self.line, self.layers = 0, [], "", "", []

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Loads `frit serve` with many clients that mix protocols and leave at random, and compares their answers with those of a
-single client.
+"""Loads `frit serve` with many clients that use several protocols and leave at random, and compares their answers with
+those that a single client got.
 
     bench/server_load.py build/release/frit [MODEL] [--seconds 600] [--clients 256] [--parallel 32] [--aborts 0.3]
     bench/server_load.py build/release/frit [MODEL] --overhead    tokens/s of one client beside `frit bench`
 
-Ends with 1 where an answer was lost, refused or another, memory grew by more than 2 % after a fifth of the time,
-descriptors stayed open, or sessions stayed busy. Needs Linux (/proc) and nothing beside Python.
+Ends with 1 if an answer was lost, refused or different, if memory grew by more than 2 % after the first fifth of the
+time, or if descriptors stayed open or sessions busy. Needs Linux (/proc) and no packages.
 """
 import argparse
 import asyncio
@@ -32,7 +32,7 @@ def chat(text):
 
 
 def sse(body):
-    """The JSON of each event, without comments and [DONE]."""
+    """Yields the JSON object of each event. Comments and [DONE] are left out."""
     for line in body.splitlines():
         if line.startswith("data: ") and line != "data: [DONE]":
             yield json.loads(line[6:])
@@ -42,7 +42,7 @@ def ndjson(body):
     return (json.loads(line) for line in body.splitlines())
 
 
-# path, body of a prompt, text of an event (or "" where it is of another kind), text of a whole answer.
+# path, body for a prompt, text of an event ("" for an event without text), text of a whole answer
 PROTOCOLS = {
     "chat": ("/v1/chat/completions", lambda p, n: {"messages": chat(p), "max_tokens": n},
              lambda e: (e["choices"] or [{"delta": {}}])[0]["delta"].get("content") or "",
@@ -83,7 +83,7 @@ class Request:
 
 
 class Answer:
-    """Reads a response until the connection ends; `times` has when pieces of it came."""
+    """Reads a response until the connection ends; `times` are the times at which parts of it arrived."""
 
     def __init__(self):
         self.raw, self.times = bytearray(), []
@@ -115,7 +115,7 @@ class Answer:
                 return status, body.decode()
             body += rest[:n]
             rest = rest[n + 2:]
-        return 0, ""   # the end is missing
+        return 0, ""   # the response is not complete
 
 
 class Load:
@@ -136,7 +136,8 @@ class Load:
         return answer
 
     async def leave(self, request):
-        """At a random moment: in the head, in the body, before an answer, in it, with a reset or without."""
+        """Leaves at a random moment: within the head, within the body, before the answer or within it, with or without
+        a reset."""
         how = self.random.choice(["head", "body", "wait", "answer", "half"])
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         whole = request.head + request.body
@@ -199,7 +200,7 @@ class Server:
             return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
 
     def mappings(self):
-        """Resident KiB of each mapping, by address and name."""
+        """Returns the resident KiB of each mapping, by address and name."""
         with open(f"/proc/{self.process.pid}/smaps") as smaps:
             found = re.findall(r"^([0-9a-f]+)-[0-9a-f]+ \S+ \S+ \S+ \S+ *(.*)\n(?:.*\n)*?Rss: +(\d+)", smaps.read(), re.M)
         return {(start, name or "memory"): int(rss) for start, name, rss in found}
@@ -226,7 +227,7 @@ def quantile(values, q):
 
 
 def metric_quantile(metrics, name, q):
-    """The upper bound of the bucket that has the quantile."""
+    """Returns the upper bound of the bucket with the quantile."""
     buckets = [(float(le.replace("+Inf", "inf")), float(n))
                for le, n in re.findall(name + r'_bucket\{[^}]*le="([^"]+)"[^}]*\} (\S+)', metrics)]
     return next((le for le, n in buckets if n >= q * buckets[-1][1]), float("nan")) if buckets else float("nan")
@@ -263,7 +264,7 @@ async def run(args, server):
 
 def report(args, server, load, rss, mappings, first_descriptors):
     metrics = server.get("/metrics")
-    for _ in range(100):   # the connection that has asked for the metrics goes
+    for _ in range(100):   # the connection that asked for the metrics is counted until it closes
         if server.descriptors() <= first_descriptors:
             break
         time.sleep(0.05)
@@ -293,7 +294,7 @@ def report(args, server, load, rss, mappings, first_descriptors):
 
 
 def one_stream(server, n_tokens):
-    """Tokens/s between the first and the last event of a stream of so many tokens."""
+    """Returns the tokens/s between the first and the last event of a stream of n_tokens tokens."""
     request = Request("native", "Once upon a time", n_tokens, True)
     request.body = json.dumps({"prompt": "Once upon a time", "n_predict": n_tokens, "stream": True, "temperature": 0,
                                "ignore_eos": True, "cache_prompt": True}).encode()
@@ -311,7 +312,7 @@ def one_stream(server, n_tokens):
 
 
 def overhead(args):
-    """Pairs of both, one after the other, as the machine's speed drifts."""
+    """Measures server and `frit bench` alternately, because the machine's speed drifts."""
     n_tokens, rates = args.tokens, []
     for _ in range(args.rounds):
         text = subprocess.run([args.frit, "bench", args.model, "-p", "0", "-n", str(n_tokens), "-r", "3", "-o", "json",

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures what speculation costs and gains in frit serve, by processor time.
+"""Measures the cost and the gain of speculation in frit serve, by processor time.
 
     bench/speculation.py build/release/frit model.gguf [draft.gguf] --seconds 50
 
-Servers with one thread each answer the same greedy requests by turns: without speculation, with guesses from the text,
-with a draft model, and with the answer itself as prediction; by one client, and by four at once. Prints the median
-(quartiles) of the ratios of processor time to that without speculation in the same round, and what was guessed last.
-The answers must be the same.
+Servers with one thread answer the same greedy requests in each round: without speculation, with guesses from the text,
+with a draft model, and with the answer itself as prediction; for one client, and for four at once. Prints the median
+(quartiles) of the ratios of processor time to that without speculation in the same round, and the guesses of the last
+round. The answers must be equal.
 """
 import argparse
 import json
@@ -84,7 +84,7 @@ def main():
         servers["draft"] = Server(start + ["draft", "--model-draft", options.draft])
     rows = {}
     end = time.time() + options.seconds
-    is_first = True   # touches memory
+    is_first = True   # the first round touches memory
     while time.time() < end or is_first:
         for n_clients in (1, 4):
             plain, expected = servers["none"].run(n_clients, options.tokens, None)

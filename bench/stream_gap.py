@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Measures how long a generating session waits for its next token while other sessions run prompts.
 
-Steps an engine with a random model and three sessions: one generates; two run prompts of 1,000 tokens again and again.
-Prints median, 99th percentile and maximum of the time between two tokens of the first, without and with the prompts.
+Steps an engine with a random model and three sessions. One session generates, and two run prompts of 1,000 tokens again
+and again. Prints median, 99th percentile and maximum of the time between two tokens of the generating session, without
+and with the prompts.
 
     make && cmake --build --preset release --target frit_shared
     bench/stream_gap.py build/release/libfrit.so --threads 16 [--shape llama-1b] [--type q4_k_m]
@@ -18,17 +19,17 @@ CONTEXT, PROMPT = 2048, 1000
 OUTPUT_NONE = 1   # frit_output
 
 
-class RandomOptions(c.Structure):   # frit_random_options, with room for what follows
+class RandomOptions(c.Structure):   # frit_random_options, with room for later members
     _fields_ = [("shape", c.c_char_p), ("type", c.c_char_p), ("n_layers", c.c_int32), ("n_threads", c.c_int32),
                 ("rest", c.c_uint64 * 16)]
 
 
-class EngineOptions(c.Structure):   # frit_engine_options, likewise
+class EngineOptions(c.Structure):   # frit_engine_options, with room for later members
     _fields_ = [("n_ctx", c.c_int32), ("n_sessions", c.c_int32), ("n_threads", c.c_int32), ("n_batch", c.c_int32),
                 ("n_threads_batch", c.c_int32), ("cpu", c.c_char_p), ("rest", c.c_uint64 * 24)]
 
 
-class PushOptions(c.Structure):   # frit_push_options, likewise
+class PushOptions(c.Structure):   # frit_push_options, with room for later members
     _fields_ = [("output", c.c_int), ("rest", c.c_uint64 * 16)]
 
 
@@ -58,7 +59,7 @@ class Engine:
         return self.lib.frit_session_pending(session)
 
     def push(self, session, n, options=None):
-        self.n_pushed += 1   # no prompt begins as another one, so that none comes from the prefix cache
+        self.n_pushed += 1   # each prompt begins differently, so no token comes from the prefix cache
         tokens = (c.c_int32 * n)(*[5 + (7 * i + self.n_pushed) % 32000 for i in range(n)])
         self.call("frit_session_push", session, tokens, c.c_size_t(n), options)
 
@@ -104,10 +105,10 @@ def main():
     engine = Engine(args.library, args)
     stream, prompts = engine.session(), [engine.session(), engine.session()]
     engine.push(stream, 32)
-    for others, seconds in (([], 2), (prompts, 2)):   # plans are made, the pace is known
+    for others, seconds in (([], 2), (prompts, 2)):   # a warm-up, which makes plans and measures the pace
         measure(engine, stream, others, seconds)
     for session in prompts:
-        engine.truncate(session, 0)   # what is left of the warm-up would run beside the stream
+        engine.truncate(session, 0)   # the rest of the warm-up must not run beside the stream
     print("alone:", measure(engine, stream, [], 4))
     print("with two prompts of 1,000 tokens:", measure(engine, stream, prompts, 10))
 

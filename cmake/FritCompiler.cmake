@@ -12,7 +12,8 @@ if(MSVC)
 else()
     target_compile_options(frit_warnings INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
                            $<$<BOOL:${FRIT_WERROR}>:-Werror> -ffp-contract=off -fno-math-errno)
-    # gcc 12 for arm64 ends with an internal error on sums of floats as doubles; fast kernels are written in vectors.
+    # gcc 12 for arm64 fails with an internal error on sums of floats in double precision. Fast kernels use vector types
+    # and are not affected.
     if(CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13 AND
        CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
         target_compile_options(frit_warnings INTERFACE -fno-tree-vectorize)
@@ -26,13 +27,13 @@ if(FRIT_SANITIZE)
     target_compile_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE} -fno-omit-frame-pointer
                            -fno-sanitize-recover=all)
     # gcc with a stack protector (Ubuntu's default) misaligns vectors of 64 bytes in frames that the address sanitizer
-    # keeps for finding uses after return (gcc 13's default): kernels for AVX-512 and AMX ended by SIGSEGV.
+    # keeps to find uses after return (gcc 13's default): kernels for AVX-512 and AMX ended with SIGSEGV.
     if(FRIT_SANITIZE MATCHES address AND NOT MSVC)
         target_compile_options(frit_warnings INTERFACE -fno-stack-protector)
     endif()
     target_link_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE})
-    # Reports give functions, files and lines, which -g1 has: with -g kernels take a third longer to compile, and each
-    # of the test programs 95 MB. A position-independent program has 800,000 relocations when it starts.
+    # Reports show functions, files and lines, for which -g1 is enough. With -g kernels take a third longer to compile,
+    # and each of the test programs takes 95 MB. A position-independent program has 800,000 relocations at its start.
     if(NOT MSVC)
         target_compile_options(frit_warnings INTERFACE -g1)
     endif()
@@ -40,8 +41,8 @@ if(FRIT_SANITIZE)
         target_link_options(frit_warnings INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
     endif()
 endif()
-# The server parses what strangers send: a fault in it should end the process rather than run a stranger's code. The
-# sanitizers find such faults themselves, and some of these flags hide them from a sanitizer.
+# The server parses data of strangers: a fault in it should end the process instead of running their code. The
+# sanitizers find such faults themselves, and some of these flags hide faults from them.
 include(CheckCCompilerFlag)
 include(CheckLinkerFlag)
 if(NOT FRIT_SANITIZE AND NOT FRIT_FUZZ AND NOT FRIT_COVERAGE AND NOT MSVC AND NOT WIN32)
@@ -58,8 +59,8 @@ if(NOT FRIT_SANITIZE AND NOT FRIT_FUZZ AND NOT FRIT_COVERAGE AND NOT MSVC AND NO
             target_compile_options(frit_warnings INTERFACE ${flag})
         endif()
     endforeach()
-    # Level 3 needs gcc 12 or clang 9; older compilers take it as 2. It needs optimization. Distributions define a level
-    # of their own, which must go first.
+    # Level 3 needs gcc 12 or clang 9; older compilers treat it as level 2. It needs optimization. Distributions define
+    # a level of their own, which must be removed first.
     target_compile_options(frit_warnings INTERFACE $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
                            $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
     if(NOT APPLE)
@@ -79,8 +80,8 @@ if(FRIT_COVERAGE)
     target_link_options(frit_warnings INTERFACE --coverage)
 endif()
 
-# suffix of a kernel file -> its flags: those of the features that the instruction set asks the processor for. The
-# file is the condition: no kernel asks the preprocessor what it may use.
+# suffix of a kernel file -> its flags, which enable the features of the instruction set. Kernels do not ask the
+# preprocessor for features: their file's suffix decides.
 set(frit_cpu_def ${CMAKE_SOURCE_DIR}/src/base/machine/cpu.def)
 set(frit_isa_def ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa.def)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${frit_cpu_def} ${frit_isa_def})
@@ -89,7 +90,7 @@ foreach(row IN LISTS frit_rows)
     string(REGEX MATCH "^FEATURE\\( *([A-Z0-9_]+), *\"([^\"]*)\"\\)" found "${row}")
     set(name ${CMAKE_MATCH_1})
     set(flags ${CMAKE_MATCH_2})
-    if(FRIT_ZIG)   # which reads the architecture's version in another form
+    if(FRIT_ZIG)   # zig has another form for the architecture's version
         string(REGEX REPLACE "-march=armv8\\.([0-9])-a" "-mcpu=generic+v8_\\1a" flags "${flags}")
     endif()
     separate_arguments(frit_flags_${name} UNIX_COMMAND "${flags}")
@@ -99,7 +100,7 @@ foreach(row IN LISTS frit_rows)
     string(REGEX MATCH "^ISA_([A-Z0-9]+)\\( *([a-z0-9]+)," found "${row}")
     set(name ${CMAKE_MATCH_2})
     set(frit_isa_${name} "")
-    # gcc's first scheduling moves more loads ahead than ARM has registers (docs/log/arm.md).
+    # gcc's first scheduling pass moves more loads ahead than ARM has registers (docs/log/arm.md).
     if(CMAKE_MATCH_1 STREQUAL ARM)
         list(APPEND frit_isa_${name} $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>)
     endif()
@@ -113,27 +114,28 @@ foreach(row IN LISTS frit_rows)
     endforeach()
 endforeach()
 
-# Packages of distributions are often built with -O2, where gcc leaves loops of a constant number of rounds and keeps on
-# the stack what they hold: prompts of bf16 took five times as long.
+# Packages of distributions are often built with -O2. gcc does not unroll loops with a constant number of rounds then,
+# and keeps their variables on the stack: prompts of bf16 took five times as long.
 if(NOT MSVC AND NOT FRIT_SANITIZE)
     set(frit_kernel_flags $<$<NOT:$<CONFIG:Debug>>:-O3>)
 endif()
-# With the address sanitizer kernels take gcc up to five times as long, and it sees little there: arrays of tensors lie in
-# mapped memory. Tests of kernels have a page that may not be touched after each array (tests/fence). With
-# FRIT_SANITIZE_ALL kernels are sanitized too, at -O1: at -O2 gcc takes minutes and 700 MB for each file of packed products.
+# With the address sanitizer gcc takes up to five times as long for kernels, and the sanitizer finds little in them:
+# arrays of tensors lie in mapped memory. Tests of kernels have a protected page after each array instead (tests/fence).
+# FRIT_SANITIZE_ALL sanitizes kernels too, at -O1, because at -O2 gcc takes minutes and 700 MB for each file of packed
+# products.
 if(FRIT_SANITIZE)
     set(frit_kernel_flags -O1)
     if(FRIT_SANITIZE MATCHES address AND NOT FRIT_SANITIZE_ALL)
         list(APPEND frit_kernel_flags -fno-sanitize=all)
     endif()
 endif()
-# Fuzz targets feed parsers and the interface; clang takes minutes for each instrumented file of kernels, which the
-# tests run under sanitizers.
+# Fuzz targets test parsers and the interface. clang takes minutes for an instrumented file of kernels; the tests run
+# kernels under sanitizers.
 if(FRIT_FUZZ)
     set(frit_kernel_flags -O1 -fno-sanitize=all)
 endif()
 
-# Flags of the file, by the last word of its name; nothing if that names no instruction set.
+# Sets the flags of a file by the last word of its name, unless that is not the name of an instruction set.
 function(frit_isa_flags file out)
     set(${out} "" PARENT_SCOPE)
     string(REGEX MATCH "[_/]([a-z0-9]+)\\.[ch]$" suffix ${file})
@@ -142,14 +144,14 @@ function(frit_isa_flags file out)
     endif()
 endfunction()
 
-# The folder of kernels for this processor, in src/backend/cpu and src/quant; empty if there is none.
+# The folder of this processor's kernels in src/backend/cpu and src/quant; empty if there is no such folder.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
     set(frit_kernel_folder x86)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
     set(frit_kernel_folder arm)
 endif()
 
-# Drops the files whose suffix names another operating system, or a library that was not found.
+# Removes the files whose suffix names another operating system, or a library that was not found.
 function(frit_drop_foreign list)
     set(sources ${${list}})
     if(NOT CMAKE_SYSTEM_NAME STREQUAL Linux)
@@ -166,7 +168,7 @@ function(frit_drop_foreign list)
     set(${list} ${sources} PARENT_SCOPE)
 endfunction()
 
-# Adds the kernel files of this processor to the list and drops the files of other systems.
+# Adds this processor's kernel files to the list, and removes the files of other systems.
 function(frit_platform_sources list)
     set(sources ${${list}})
     if(frit_kernel_folder)
@@ -185,9 +187,9 @@ function(frit_platform_sources list)
     set(${list} ${sources} ${kernels} PARENT_SCOPE)
 endfunction()
 
-# The target exports what FRIT_API marks and nothing of the static libraries that may be linked into it: their symbols
-# would take the place of the program's own copies. zig's linker for macOS has no such option: tools/static_libraries
-# hides the symbols.
+# The target exports the functions marked with FRIT_API and no symbol of static libraries that are linked into it, which
+# would replace a program's own copies. zig's linker for macOS has no option for this: tools/static_libraries hides the
+# symbols.
 function(frit_export_own_symbols target)
     if(APPLE AND FRIT_ZIG)
         return()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The libraries that do what frit does not exist for. docs/dev/architecture.md lists them with their jobs.
+# Finds the libraries on which frit depends. docs/dev/architecture.md lists their purposes.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
@@ -10,12 +10,12 @@ add_library(frit_dependencies INTERFACE)
 target_link_libraries(frit_dependencies INTERFACE PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::JANSSON
                       Threads::Threads ${CMAKE_DL_LIBS} $<$<NOT:$<PLATFORM_ID:Windows>>:m>)
 
-# Headers for Windows declare what a DLL has unless they are told of a static library.
+# Headers for Windows declare functions of a DLL unless a macro says that the library is static.
 if(WIN32 AND FRIT_ZIG)
     target_compile_definitions(frit_dependencies INTERFACE PCRE2_STATIC UTF8PROC_STATIC)
 endif()
 
-# Opened at run time, so only its headers are needed; the tests use the library too.
+# The library is opened at run time, so only headers are needed; the tests link it too.
 option(FRIT_HWLOC "Ask hwloc about cores and memory nodes, where it is installed" ON)
 if(FRIT_HWLOC AND NOT WIN32)
     pkg_check_modules(HWLOC IMPORTED_TARGET hwloc>=2.5)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What `make install` puts where: the command with its man page and completions, the library with its headers, how
-# to find it (pkg-config and find_package), its examples and the pages about it, and the bundled model. Everything is
+# The files that `make install` installs: the command with its man page and completions, the library with its headers,
+# files for pkg-config and find_package, the examples and the pages about it, and the bundled model. All paths are
 # relative to the prefix, so an installation may be moved: the command finds the model relative to itself.
 include(CMakePackageConfigHelpers)
 
@@ -45,11 +45,11 @@ write_basic_package_version_file(frit-config-version.cmake COMPATIBILITY SameMin
 install(FILES ${CMAKE_BINARY_DIR}/frit-config.cmake ${CMAKE_BINARY_DIR}/frit-config-version.cmake
         DESTINATION ${frit_cmake_folder})
 
-# ${pcfiledir} is where frit.pc lies: the prefix is as far above it as it was installed below.
+# ${pcfiledir} is the folder of frit.pc, from which the prefix is found by the relative path of the installation.
 cmake_path(SET pc_folder ${CMAKE_INSTALL_PREFIX})
 cmake_path(APPEND pc_folder ${CMAKE_INSTALL_LIBDIR} pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${pc_folder} OUTPUT_VARIABLE frit_pc_prefix)
-# Outside of /usr the loader does not look, or only after ldconfig: programs are told where the library lies.
+# Outside of /usr the loader finds a library only after ldconfig, so programs get the library's folder as a run path.
 set(frit_pc_rpath "")
 if(NOT WIN32 AND NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     set(frit_pc_rpath "-Wl,-rpath,\${libdir} ")

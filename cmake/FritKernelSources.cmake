@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Turns a folder of CUDA kernels into strings of a C file, line by line: kernels are compiled on the machine that runs
-# them. As a script:
+# Turns a folder of CUDA kernels into strings of a C file, line by line, because kernels are compiled on the machine
+# where they run. Usage as a script:
 #     cmake -DOUT=file.c -DFOLDER=kernels -DPREFIX=frit_cuda -P FritKernelSources.cmake
 file(GLOB_RECURSE files ${FOLDER}/*.cu ${FOLDER}/*.cuh ${FOLDER}/*.h ${FOLDER}/*.def)
 cmake_path(GET FOLDER FILENAME folder)

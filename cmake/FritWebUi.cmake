@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Turns the files of the web UI into a table of a C file. "NAME.gz" is the file NAME, compressed.
-# As a script: cmake -DOUT=file.c "-DFILES=a.html;b.js.gz" -P FritWebUi.cmake. The names may be patterns.
+# Turns the files of the web UI into a table of a C file. "NAME.gz" is the file NAME, compressed. Usage as a script:
+#     cmake -DOUT=file.c "-DFILES=a.html;b.js.gz" -P FritWebUi.cmake
+# The names may be patterns.
 file(GLOB files ${FILES})
 set(text "// SPDX-License-Identifier: MIT\n// Made by cmake/FritWebUi.cmake.\n#include \"server/http/web_ui.h\"\n\n")
 set(rows "")

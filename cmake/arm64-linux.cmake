@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Toolchain of the preset arm64: Debian's cross compiler, and an emulator that runs what it made. tools/arm64_root
+# The toolchain of the preset arm64: Debian's cross compiler, and an emulator that runs the programs. tools/arm64_root
 # fetches the libraries into build/arm64-root.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

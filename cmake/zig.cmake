@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Toolchain for another system, which -DFRIT_PLATFORM=NAME names: a row of packaging/platforms.tsv. zig cc is compiler,
-# archiver and linker; the static libraries are those that tools/static_libraries built. zig comes from PyPI (tools/setup
-# zig), or FRIT_ZIG names one.
+# The toolchain for another system, a row of packaging/platforms.tsv that -DFRIT_PLATFORM=NAME names. zig cc is
+# compiler, archiver and linker; tools/static_libraries builds the static libraries. zig comes from PyPI (tools/setup
+# zig), or FRIT_ZIG names it.
 cmake_path(SET frit_root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/..)
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES FRIT_PLATFORM)
 
@@ -31,8 +31,8 @@ else()
 endif()
 
 set(CMAKE_C_COMPILER ${FRIT_ZIG} cc -target ${frit_zig_target})
-set(CMAKE_C_COMPILER_LAUNCHER env)   # zig caches what it compiles; ccache does not know it
-# "zig ar" is two words, for which CMake has no place on every system.
+set(CMAKE_C_COMPILER_LAUNCHER env)   # zig has a compilation cache, and ccache does not support zig
+# CMake cannot use "zig ar", two words, as an archiver on every system.
 foreach(tool ar ranlib)
     file(WRITE ${CMAKE_BINARY_DIR}/zig-${tool} "#!/bin/sh\nexec ${FRIT_ZIG} ${tool} \"$@\"\n")
     file(CHMOD ${CMAKE_BINARY_DIR}/zig-${tool} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
@@ -40,7 +40,7 @@ endforeach()
 set(CMAKE_AR ${CMAKE_BINARY_DIR}/zig-ar CACHE FILEPATH "Archiver")
 set(CMAKE_RANLIB ${CMAKE_BINARY_DIR}/zig-ranlib CACHE FILEPATH "Archive index")
 set(CMAKE_C_LINKER_DEPFILE_SUPPORTED FALSE)
-set(CMAKE_LINK_DEPENDS_USE_LINKER FALSE)   # zig's linker does not write which files it read
+set(CMAKE_LINK_DEPENDS_USE_LINKER FALSE)   # zig's linker does not list the files that it read
 
 set(CMAKE_FIND_ROOT_PATH ${frit_static_prefix})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs the command under valgrind: run, chat, info and what fails. Any leak or bad access makes it fail.
+# Runs the commands run, chat and info, and some that fail, under valgrind. Any leak or bad access is a failure.
 #     tools/valgrind_test.sh build/debug/frit [MODEL]
 set -u
 frit=${1:?usage: $0 FRIT [MODEL]}
@@ -11,7 +11,7 @@ head -c 100000 "$model" >"$scratch/cut.gguf"
 : >"$scratch/empty.gguf"
 n_passed=0 n_failed=0
 
-# check CODE ARGUMENTS…: the expected exit code, and nothing for valgrind to say.
+# check CODE ARGUMENTS…: the command must end with CODE, and valgrind must report nothing.
 check() {
     code=$1
     shift

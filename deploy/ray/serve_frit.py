@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 PARALLEL = int(os.environ.get("FRIT_PARALLEL", "4"))
-# Of the connection, not of the message (RFC 9110, 7.6.1); httpx sets the length and the host itself.
+# Headers of the connection, not of the message (RFC 9110, 7.6.1). httpx sets the length and the host itself.
 HOP_BY_HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host", "content-length"}
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# A library has the functions that the public headers declare and no other names. Run with -DINCLUDE= (the folder of
-# the headers), -DNM=, -DSHARED= (libraries that export exactly these) and -DSTATIC= (one whose names are all frit's).
+# A library has the functions that the public headers declare, and no other names. Run with -DINCLUDE= (the folder of
+# the headers), -DNM=, -DSHARED= (libraries that export exactly the declared functions) and -DSTATIC= (a library whose
+# names all begin with frit).
 file(GLOB headers ${INCLUDE}/*.h ${INCLUDE}/frit/*.h)
 foreach(header ${headers})
     file(READ ${header} text)
@@ -24,7 +25,7 @@ if(NOT linked STREQUAL declared)
     message(FATAL_ERROR "every_function.h: its list differs from the headers' functions; without a row: ${missing}")
 endif()
 
-# The names that a library defines for others, in `names`.
+# Sets `names` to the names that a library defines for other files.
 macro(get_names library)
     if(library MATCHES "dylib$")
         set(flags -gU)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""bench/compare.py against programs that only pretend to measure, and so answer at once."""
+"""Tests bench/compare.py with programs that print invented measurements at once."""
 import contextlib
 import io
 import json
@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.dont_write_bytecode = True
 import compare  # noqa: E402
 
-# Tokens/s of each fake are fixed; the arguments that it was given go to a log.
+# Each fake has a fixed number of tokens/s, and appends its arguments to a log.
 FAKE = """#!{python}
 import json, sys
 args = sys.argv[1:]
@@ -92,7 +92,7 @@ class CompareTest(unittest.TestCase):
         return [json.loads(line) for line in Path(self.log).read_text().splitlines()]
 
     def row(self, output, test, unit="t/s"):
-        """Cells of one test, by the titles of the columns."""
+        """Returns the cells of a test, by the titles of the columns."""
         lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines() if line[:1] == "|"]
         found = [cells for cells in lines[2:] if cells[1] == test and cells[2] == unit]
         self.assertEqual(len(found), 1, output)
@@ -103,8 +103,8 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(code, 0)
         tg = self.row(out, "tg128")
         self.assertEqual(tg["frit"], "30.0 (30.0 - 30.0)")
-        self.assertEqual(tg["memory"], "60 %")      # 30 x 1 GB of 50
-        self.assertEqual(self.row(out, "pp512")["arithmetic"], "15 %")   # 300 x 1 Gop of 2 T
+        self.assertEqual(tg["memory"], "60 %")      # 30 x 1 GB, of the machine's 50 GB/s
+        self.assertEqual(self.row(out, "pp512")["arithmetic"], "15 %")   # 300 x 1 Gop, of the machine's 2 Top/s
         self.assertNotIn("best other", out)
         self.assertIn(f"    {self.frit} bench {self.model} -p 512 -n 128 -d 0 -r 1 -o json -t 2\n", out)
 
@@ -117,7 +117,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(tg["ik_llama.cpp -rtr"], "24.0 (24.0 - 24.0)")
         self.assertEqual(tg["frit / best other"], "1.25")
         order = [call[0] for call in self.calls()]
-        self.assertEqual(order, ["frit", "llama", "ik", "ik", "ik", "ik", "llama", "frit"])   # by turns, then back
+        self.assertEqual(order, ["frit", "llama", "ik", "ik", "ik", "ik", "llama", "frit"])   # reversed in even rounds
 
     def test_tests_behind_a_context(self):
         llama, ik = self.fake("llama/llama-bench", FAKE_BENCH, speed=10), self.fake("ik/llama-bench", FAKE_BENCH, speed=16)
@@ -167,7 +167,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(code, 0)
         seconds = float(self.row(out, "first token", "s")["frit"])
         self.assertGreaterEqual(seconds, 0.2)
-        self.assertLess(seconds, 3)   # not the end of the process
+        self.assertLess(seconds, 3)   # the program itself takes longer
         self.assertGreater(float(self.row(out, "largest resident set", "GB")["frit"]), 0)
 
     def test_a_peer_that_is_missing_or_fails_costs_a_word(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""deploy/ against the validators of each format, and against the frit that is here: options, metrics, paths, times
-(tests/deploy/check.sh). Programs that are not installed (systemd-analyze, promtool) are skipped, and that is said."""
+"""Checks deploy/ with the validators of each format, and compares its options, metrics, paths and times with those of
+the built frit (tests/deploy/check.sh). Tests that need a missing program (systemd-analyze, promtool) are skipped with a
+message."""
 import json
 import os
 import re
@@ -70,7 +71,7 @@ def seconds(value):
 
 
 def drain():
-    """What SIGTERM waits for where nothing else is said."""
+    """Returns the seconds for which the server finishes requests after SIGTERM by default."""
     about = subprocess.run([FRIT, "help", "serve", "--all"], capture_output=True, text=True, check=True).stdout
     return int(re.search(r"--drain SECONDS .*?\((\d+)\)", about, re.S)[1])
 
@@ -121,12 +122,12 @@ class Systemd(unittest.TestCase):
                     file.write(re.sub("^Documentation=.*\n", "", lines, flags=re.M))   # the manual is not installed here
             output = run(self, "systemd-analyze", "verify", *units)
             self.assertEqual(output.strip(), "")
-            # 0 is confined best, 100 not at all.
+            # The scale of exposure goes from 0, the best confinement, to 100.
             service = next(unit for unit in units if unit.endswith(".service"))
             run(self, "systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", service)
 
     def test_a_socket_is_taken_and_the_start_is_told(self):
-        """What frit.socket and Type=notify want, by systemd's own program."""
+        """Tests frit.socket and Type=notify with systemd's own program for socket activation."""
         if not shutil.which("systemd-socket-activate"):
             self.skipTest("systemd-socket-activate is not installed")
         with tempfile.TemporaryDirectory() as folder, socket.socket() as free, \
@@ -140,7 +141,7 @@ class Systemd(unittest.TestCase):
                                           "-c", "512"], env={**os.environ, "NOTIFY_SOCKET": notes.getsockname()},
                                          stderr=subprocess.PIPE, text=True)
             next(activated.stderr)   # "Listening on ..."
-            with urllib.request.urlopen(f"http://{address}/readyz", timeout=60) as reply:   # starts it
+            with urllib.request.urlopen(f"http://{address}/readyz", timeout=60) as reply:   # starts the server
                 self.assertEqual(reply.status, 200)
             self.assertIn(b"READY=1", notes.recv(4096))
             activated.send_signal(signal.SIGTERM)
@@ -180,7 +181,7 @@ class Kubernetes(unittest.TestCase):
 
 
 class Operations(unittest.TestCase):
-    """What frit says at the start, which docs/troubleshooting.md explains."""
+    """Tests the messages at the server's start that docs/troubleshooting.md explains."""
 
     def refused(self, *arguments):
         done = subprocess.run([FRIT, "serve", "--port", "0", *arguments], capture_output=True, text=True, timeout=60)

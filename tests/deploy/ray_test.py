@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""deploy/ray under Ray Serve itself, from PyPI (tests/deploy/ray.sh): answers are the server's, streams come token by
-token, a client that leaves ends its request, and the replica's server ends with it.
+"""Tests deploy/ray under Ray Serve from PyPI (tests/deploy/ray.sh): answers are equal to the server's, streams arrive
+token by token, a client that leaves ends its request, and the replica's server ends with the replica.
 
     python3 tests/deploy/ray_test.py build/release/frit
 """
@@ -22,7 +22,7 @@ BODY = {"prompt": "Once upon a time", "temperature": 0, "max_tokens": 12}
 
 
 def servers():
-    """Process ids of the replica's frit serve."""
+    """Returns the process ids of the replica's servers."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -42,7 +42,7 @@ class Replica(unittest.TestCase):
     def setUpClass(cls):
         import ray
         from ray import serve
-        with socket.socket() as probe:   # a port that is free
+        with socket.socket() as probe:   # finds a free port
             probe.bind(("127.0.0.1", 0))
             cls.port = probe.getsockname()[1]
         name, value = MARK.decode().split("=")
@@ -80,7 +80,7 @@ class Replica(unittest.TestCase):
         body = dict(BODY, stream=True, max_tokens=100000000, ignore_eos=True)
         reply = self.open("/v1/completions", body)
         self.assertEqual(reply.headers["Content-Type"], "text/event-stream")
-        for _ in range(5):   # it has no end, so what comes comes before it
+        for _ in range(5):   # the answer has no end, so these lines arrive before it
             event = reply.readline()
             self.assertTrue(event.startswith(b"data: {"), event)
             reply.readline()

@@ -4,12 +4,13 @@
 
     tests/docs/commands.py BUILD PAGE...      BUILD: a build folder, which is installed beside the pages' folders
 
-In that folder `model.gguf` is the bundled model (of pages in TINY a tiny one), `Qwen3-4B` and `Llama-3.2-1B` are folders of
-tiny ones, `text.txt` and `other.txt` texts; `frit` is in PATH, pkg-config and CMake find the library. Names lead to a
-server of tests/hub/replay.py, which has NAMED. Blocks of C and CMake whose first line is a comment with a file's name are
-written to that file. Answers are cut to a few tokens. A block is left out, with the reason, after
-<!-- not run: REASON -->; after <!-- serves --> it goes on until the page ends, and port 8080 of later blocks is the one
-that it has. names.py looks up the targets of make and the tests that a page names.
+A page's folder has `model.gguf` (the bundled model, or a tiny model for pages in TINY), `Qwen3-4B` and `Llama-3.2-1B`
+(folders of tiny models), and the texts `text.txt` and `other.txt`. `frit` is in PATH, and pkg-config and CMake find the
+library. Models by name come from a server of tests/hub/replay.py, which has the names in NAMED. A block of C or CMake
+whose first line is a comment with a file's name is written to that file. Answers are cut to a few tokens. A block after
+<!-- not run: REASON --> is left out, and the reason is printed. A block after <!-- serves --> runs until the page ends,
+and port 8080 in later blocks is replaced by its port. names.py checks the targets of make and the tests that a page
+names.
 """
 import os
 import re
@@ -34,7 +35,7 @@ from replay import Hub  # noqa: E402
 
 
 def start_hub(build):
-    """None: the command was built without libcurl."""
+    """Starts a server of models. None: the command was built without libcurl."""
     with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as file:
         if not re.search("^CURL_FOUND:INTERNAL=1", file.read(), re.M):
             return None
@@ -53,7 +54,7 @@ class Page:
         self.server, self.port, self.n_run, self.faults = None, "8080", 0, []
 
     def environment(self):
-        """Where things are, and options of frit that keep the test short."""
+        """Returns the environment of the blocks: paths, and options of frit that keep the test short."""
         url = self.hub.url if self.hub else "http://127.0.0.1:9"
         return {**os.environ, "PATH": os.path.join(self.prefix, "bin") + os.pathsep + os.environ["PATH"],
                 "PKG_CONFIG_PATH": os.path.join(self.library, "pkgconfig"), "LD_LIBRARY_PATH": self.library,
@@ -77,7 +78,7 @@ class Page:
         return None
 
     def serve(self, text):
-        """Starts it and waits for the line that names its address."""
+        """Starts a block that serves, and waits for the line with its address."""
         self.server = subprocess.Popen(["sh", "-c", "exec " + text], cwd=self.folder, stdin=subprocess.DEVNULL,
                                        stderr=subprocess.PIPE, text=True, env={**self.environment(), "FRIT_PORT": "0"})
         said = []
@@ -86,7 +87,7 @@ class Page:
             found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
             if found:
                 self.port = found[1]
-                # What it says later must not fill the pipe.
+                # Later output is read too, since a full pipe would stop the server.
                 threading.Thread(target=self.server.stderr.read, daemon=True).start()
                 return None
         return f"the server ended with {self.server.wait()}: {''.join(said)}"
@@ -149,7 +150,7 @@ def main():
             n_run += page.n_run
     if hub:
         hub.close()
-    if n_run < len(pages):   # the form of a block changed
+    if n_run < len(pages):   # the pages' blocks have another form than this script reads
         faults.append(f"{n_run} blocks of {len(pages)} pages were run")
     print("\n".join(faults))
     return 1 if faults else 0

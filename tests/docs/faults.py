@@ -17,7 +17,8 @@ N_FAULTS = 80
 
 
 def source_of(program):
-    """The text of a program's source, or None. `hub/pull` is one in Python, `make NAME` a target, `server/load` a call."""
+    """Returns the text of a program's source, or None. `hub/pull` is a program in Python, `make NAME` a target of make,
+    `server/load` a call of one."""
     if program.startswith("make "):
         names, program = ["Makefile"], program[5:]
     else:
@@ -37,13 +38,13 @@ def source_of(program):
 
 
 def numbers(cell):
-    """"9 … 23" and "1, 2" as numbers."""
+    """Returns the numbers of a cell: "9 … 23" and "1, 2"."""
     ends = re.fullmatch(r"(\d+) … (\d+)", cell)
     return range(int(ends[1]), int(ends[2]) + 1) if ends else [int(n) for n in re.findall(r"\d+", cell)]
 
 
 def check_tests(number, cell):
-    """Sentences about what is wrong with the tests of a row."""
+    """Yields a sentence for each program or test of a row that does not exist."""
     source, program = None, None
     for part in re.split(r"(`[^`]+`)", cell):
         if part.startswith("`"):

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Names in documents and in comments exist: files, functions, options, targets of make, tests.
+"""Checks that names in documents and comments exist: files, functions, options, targets of make, tests.
 
     tests/docs/names.py    prints each name that is not there, with its place; ends with 1 if there is one
 
-Documents: README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and the README of each folder. They name files, functions and
-options in code (`...`), targets and tests in commands. docs/log records attempts, whose code may be gone: it is left out.
-Comments are those of src, apps and include. They name files (`kv.h`, `engine/kv/kv.h`) and functions (frit_...) anywhere.
-A name with an asterisk, with `…` or with a word in capitals is a pattern, not a name.
+Documents are README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and the README of each folder. Names of files, functions
+and options are in code (`...`), names of targets and tests in commands. docs/log is left out: it records attempts,
+whose code may be gone. Comments are those of src, apps and include. Names of files (`kv.h`, `engine/kv/kv.h`) and
+functions (frit_...) may stand anywhere in them. A name with an asterisk, with `…` or with a word in capitals is a
+pattern, not a name.
 """
 import os
 import re
@@ -19,7 +20,7 @@ CODE = (".c", ".h", ".def", ".cu", ".cuh", ".inc")
 SOURCES = ("src/", "apps/", "include/")
 PREFIX = r"(?:frit|server|hub|cli)_"
 FILE = re.compile(r"(?<![\w/.$<>*-])((?:[\w-]+/)*[\w-]+\.(?:c|h|cuh?|def|md))(?![\w.*])")
-# From the top of the tree, in commands too: tests/hub/pull_test.py.
+# Paths from the root of the tree, also in commands, such as tests/hub/pull_test.py.
 PATH = re.compile(r"(?<![\w/.$<>*-])((?:src|apps|include|tests|bench|tools|bindings|packaging|deploy|cmake|docs)/[\w./-]*\w)(?![\w*…])")
 FUNCTION = re.compile(rf"(?<![\w./%-])({PREFIX}[a-z0-9_]+)(?![\w/.]*\.(?:c|h|py|sh|cu|md|txt|log)\b)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]+)(?![\w*-])")
@@ -30,13 +31,13 @@ NAMED_TEST = re.compile(r"([a-z]+)/[a-z0-9_]+(?:@\w+)?")
 CTEST = re.compile(r"ctest[^\n`]* -R '?\"?([\w/@.|()\\^-]+)")
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[^/"\']+|.', re.S)
 
-# Files of other projects, and files that users make.
+# Files of other projects, and files that users write.
 OTHERS_FILES = {
-    "first.c",       # docs/library.md writes it
-    "mempolicy.h",   # of Linux
+    "first.c",       # written in docs/library.md
+    "mempolicy.h",   # a header of Linux
 }
 EXAMPLES = {"frit_thing_verb"}   # the form of a name, in CONTRIBUTING.md
-# Options of other programs, which stand alone in code.
+# Options of other programs that appear without the program's name.
 OTHERS_OPTIONS = {"kv-cache-dtype", "gpus", "kernel-name"}
 
 
@@ -58,7 +59,7 @@ def is_document(path):
 
 
 def split(text):
-    """The comments of a C file as (offset, text), and the rest as one text."""
+    """Returns the comments of a C file as (offset, text), and the rest as one text."""
     comments, code = [], []
     for match in TOKEN.finditer(text):
         if match[0].startswith(("//", "/*")):
@@ -69,7 +70,7 @@ def split(text):
 
 
 def code_spans(text):
-    """(offset, text, is a block) of the code of a document."""
+    """Yields the code of a document as (offset, text, True for a block)."""
     for match in re.finditer(r"^```[^\n]*\n(.*?)^```|^(?: {4}[^\n]*\n)+|`([^`\n]+)`", text, re.M | re.S):
         inline = match[2] is not None
         yield match.start(), match[2] if inline else match[0], not inline
@@ -93,7 +94,7 @@ class Names:
         self.targets = set(re.findall(r"^([a-z][\w-]*):", read("Makefile"), re.M))
         self.presets = set(re.findall(r'"name": "(\w+)"', read("CMakePresets.json")))
         cmake = read("tests/CMakeLists.txt")
-        # tests/server/http/keys_test.c is server/keys
+        # The program of tests/server/http/keys_test.c is named server/keys.
         self.tests = {path.split("/")[1] + "/" + os.path.basename(path)[:-len("_test.c")]
                       for path in self.paths if path.startswith("tests/") and path.endswith("_test.c")}
         self.tests |= {path[len("tests/"):path.rindex("_test.")] for path in self.paths
@@ -149,7 +150,7 @@ class Names:
                 yield match.start(), f"no test of ctest matches '{match[1]}'"
 
     def test_faults(self, code):
-        """`engine/cuts`, which is neither a test nor a folder."""
+        """Reports a name such as `engine/cuts` that is neither a test nor a folder."""
         match = NAMED_TEST.fullmatch(code)
         if match and match[1] in self.test_folders and code not in self.tests and not self.has_folder(code):
             yield 0, f"there is no test '{code}'"
@@ -180,7 +181,7 @@ class Names:
 
 
 def anchors(text):
-    """The anchors of a document's headings, as GitHub makes them."""
+    """Returns the anchors of a document's headings, in GitHub's form."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     headings = re.findall(r"^#+ (.*)$", text, re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The error sentences that docs/troubleshooting.md quotes stand in the source.
+"""Checks that the error sentences quoted in docs/troubleshooting.md appear in the source.
 
     tests/docs/sentences.py              ends with 1 if a quoted sentence is not in the source
     tests/docs/sentences.py --list DIR   prints the sentences of error calls in DIR that the document does not quote
 
-A quoted sentence is a list item of nothing but code. `…` stands for what the program puts in: conversions of a format in
-the source become `…` too.
+A quoted sentence is a list item that consists of code. `…` stands for a value: conversions of a format in the source
+are replaced by `…`, too.
 """
 import os
 import re
@@ -16,23 +16,23 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = os.path.join(ROOT, "docs", "troubleshooting.md")
 FOLDERS = ["src", "apps"]
 CALLS = r"\b(?:frit_fail|hub_fail|hub_system_failed|fail_code|cli_fail|cli_usage|cli_report_\w+|cli_note|cli_warn|server_refuse|refuse\w*|fail\w*|warn\w*|frit_log_say)\b"
-LEAST = 12   # characters that are not `…`
+LEAST = 12   # least number of characters besides `…`
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)*\'|[A-Za-z_]\w*|\s+|[^\s"\'/\w]+|.', re.S)
 CONVERSION = re.compile(r"%(?:[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?[diouxXeEfFgGcsp]|%)")
-# A macro for a number's size, as in "%" PRIu64: the conversion goes on in it.
+# A macro for the size of a number, as in "%" PRIu64, is part of the conversion.
 SIZE = re.compile(r"PRI[diuxX]\d+$")
 
 
 def plain(text):
-    """The text of a literal, its conversions as `…`."""
+    """Returns the text of a literal with `…` for its conversions."""
     text = re.sub(r"\\(.)", lambda m: {"n": " ", "t": " "}.get(m[1], m[1]), text)
     text = CONVERSION.sub(lambda m: "%" if m[0] == "%%" else "…", text)
     return " ".join(re.sub("…+", "…", text).split())
 
 
 def literals(text):
-    """(offset, text) of each literal; adjacent ones are one."""
+    """Yields (offset, text) of each literal. Adjacent literals are joined."""
     found, joined, start = [], None, 0
     for match in TOKEN.finditer(text):
         token = match[0]
@@ -41,7 +41,7 @@ def literals(text):
                 joined, start = "", match.start()
             joined += match[1]
         elif joined is not None and SIZE.match(token):
-            joined += "d"   # which ends the conversion
+            joined += "d"   # completes the conversion
         elif not token.isspace() and not token.startswith(("//", "/*")) and joined is not None:
             found.append((start, plain(joined)))
             joined = None
@@ -59,7 +59,7 @@ def sources(folders):
 
 
 def quoted():
-    """(line, sentence) of the page."""
+    """Yields (line, sentence) for each quoted sentence of the page."""
     with open(PAGE, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             item = re.fullmatch(r"- `([^`]+)`\n", line)
@@ -68,7 +68,7 @@ def quoted():
 
 
 def uncovered(folders):
-    """(path, sentence) of error calls that the page does not quote."""
+    """Yields (path, sentence) for the error calls that the page does not quote."""
     pieces = [sentence.strip("… ") for _, sentence in quoted()]
     for path, source in sources(folders):
         starts = [match.start() for match in re.finditer(CALLS, source)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# A whole model on an emulated processor: frit picks the instruction set that the processor has and no better one, and
-# tells what it tells everywhere.
+# Runs a whole model on an emulated processor. frit must choose the best instruction set of that processor, and the
+# answer must be the expected one.
 #     cmake -DFRIT=path -DEMULATOR=command -DCPU=name -DISA=name -DLACKS=name -P model_test.cmake
 
 function(run expected_exit out)

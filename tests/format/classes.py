@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What transformers' configuration classes say about the model_types that frit reads, as tables.
+"""Writes tables of transformers' configuration classes for the model_types that frit reads.
 
     python3 -m venv build/classes && build/classes/bin/pip install transformers==5.24.0
     build/classes/bin/python tests/format/classes.py ../shared/goldens/hf
@@ -26,12 +26,12 @@ from transformers import PreTrainedConfig  # noqa: E402
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
-# Classes that are not part of transformers, and the ones that they derive from.
+# Classes that are not in transformers, and the classes from which they derive.
 RELATIVES = {"mimo": "qwen2"}
-# Keys of all classes, and what does not reach the model.
+# Keys that all classes have, and keys that do not affect the model.
 COMMON = {f.name for f in fields(PreTrainedConfig)} - {"tie_word_embeddings"}
 UNUSED = {"bos_token_id", "eos_token_id", "model_type", "architectures", "dtype"}
-# Names that classes take in __post_init__ and convert_rope_params_to_dict; None: the class does not take the name.
+# Names that classes convert in __post_init__ and convert_rope_params_to_dict. None: the class does not accept the name.
 TAKEN = {
     "bloom": {"n_embed": "hidden_size"},
     "falcon": {"n_embed": "hidden_size"},
@@ -51,12 +51,12 @@ TAKEN = {
     },
     "olmo3": {"rope_local_base_freq": None},
     "nemotron_h": {"mamba_n_groups": "n_groups", "mamba_d_conv": "conv_kernel"},
-    # The key of the files by DeepSeek and others, which newer classes call otherwise.
+    # the key in files of DeepSeek and others; newer classes have another name for it
     "deepseek_v2": {"num_nextn_predict_layers": "num_mtp_layers"},
     "deepseek_v3": {"num_nextn_predict_layers": "num_mtp_layers"},
     "glm4_moe": {"num_nextn_predict_layers": "num_mtp_layers"},
 }
-# Defaults that are no fields.
+# Defaults that are not fields of a class.
 ADDED = {
     "cohere2": {"sliding_window_pattern": 4},
     "gemma3_text": {"sliding_window_pattern": 6},
@@ -79,7 +79,7 @@ def read_sources():
 
 
 def rotation_of(model_type, config):
-    """Of a class whose rope_parameters are all absent."""
+    """Returns the rotation of a class for a configuration without rope_parameters."""
     rope = getattr(config, "rope_parameters", None)
     if not rope:
         return {}
@@ -118,7 +118,7 @@ def aliases_of(model_type, read):
     names = {f.name for f in fields(cls)}
     pairs = dict(TAKEN.get(model_type, {}))
     for name, other in cls.attribute_map.items():
-        # The one that is no field is set last, so it counts.
+        # the name that is not a field is set last, so its value is used
         extra, field = (name, other) if other in names else (other, name)
         if name in names and other in names:
             extra, field = name, other
@@ -169,7 +169,7 @@ def write_classes(types, read):
 
 
 def untag(value):
-    """Files say {"__float__": "Infinity"}."""
+    """Replaces {"__float__": "Infinity"}, the form in files, by the number."""
     if isinstance(value, list):
         return [untag(item) for item in value]
     if isinstance(value, dict):
@@ -178,7 +178,7 @@ def untag(value):
 
 
 def read(config):
-    """As AutoConfig reads it; None where it refuses."""
+    """Returns the configuration as AutoConfig reads it, or None if AutoConfig refuses it."""
     try:
         return class_of(config["model_type"]).from_dict(untag(config)).to_dict()
     except Exception:
@@ -186,19 +186,19 @@ def read(config):
 
 
 def plain(value):
-    """JSON has no tuples, and only names."""
+    """Converts a value to JSON's types: tuples become lists, and keys texts."""
     return json.loads(json.dumps(value))
 
 
 def change_to(before, after):
-    """The keys in which two configurations differ; "-KEY" is absent."""
+    """Returns the keys in which two configurations differ. "-KEY" means that the key is absent."""
     out = {key: value for key, value in after.items() if key not in before or before[key] != value}
     out.update({"-" + key: 0 for key in before if key not in after})
     return out
 
 
 def spellings_of(config, read_keys):
-    """Configurations that say the same, or less."""
+    """Yields copies of a configuration with a key removed or set to null."""
     for key in config:
         if key in UNUSED | {"transformers_version", "use_cache"}:
             continue

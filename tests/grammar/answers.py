@@ -4,9 +4,9 @@
 
     answers.py PROGRAM [N]
 
-PROGRAM is test_grammar_schema, which writes schema and answer, one pair a line, when it is asked with --answers: N
-(21) of each of 50 schemas, of which a few do not end. Ends
-with 1 if an answer is not valid, and with 0 where the package is not installed.
+PROGRAM is test_grammar_schema. With --answers it writes a pair of schema and answer in each line: N (21) answers for
+each of 50 schemas, of which a few do not end. The script ends with 1 if an answer is not valid, and with 0 if the
+package is not installed.
 """
 import json
 import subprocess

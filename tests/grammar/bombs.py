@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compiles grammars of many families and growing sizes, made to take time or memory, and prints the worst.
+"""Compiles grammars of many families and growing sizes that are made to need much time or memory, and prints the worst.
 
     tests/grammar/bombs.py build/release/tests/test_grammar_bomb [--random N] [--seed S] [--all]
 
-Each runs in a process of its own, `test_grammar_bomb --compile KIND FILE`, which prints steps, seconds and bytes."""
+Each grammar is compiled in a process of its own, `test_grammar_bomb --compile KIND FILE`, which prints steps, seconds
+and bytes."""
 import argparse, json, os, random, subprocess, sys, tempfile
 
 NAMES = [2, 6, 20, 60, 100, 256, 257, 1000, 4000, 20000, 60000]
@@ -40,7 +41,7 @@ def web(n, keyword, width=2, wrap=lambda x: x):
 
 
 def full_web(n, keyword):
-    """Every definition refers to all that come after it."""
+    """Returns a schema in which every definition refers to all later ones."""
     defs = {"d%d" % i: {keyword: [{"$ref": "#/$defs/d%d" % k} for k in range(i + 1, n)] or [{"type": "null"}]}
             for i in range(n)}
     return {"$ref": "#/$defs/d0", "$defs": defs}
@@ -222,7 +223,7 @@ def gbnf_nullable(n):
 
 
 def colliding(n):
-    """Names whose hashes end alike: found by trying."""
+    """Finds names whose hashes are equal in their last 12 bits, by trying."""
     seen, want, i, out = 0, None, 0, []
     while len(out) < n and i < 3000000:
         h = 2166136261
@@ -287,7 +288,7 @@ TAGS = {
 
 
 def random_schema(r, depth=0):
-    """A schema of random keywords; few of them are useful, any may be costly together."""
+    """Returns a schema of random keywords. Few combinations are useful, but any may be costly."""
     sub = lambda: random_schema(r, depth + 1)
     some = lambda most: r.randrange(1, r.choice([2, 4, most]) + 1)
     name = lambda: r.choice("abcdefgh") + str(r.randrange(r.choice([1, 30])))
@@ -347,7 +348,7 @@ def measure(program, kind, text, folder):
 
 
 def main():
-    sys.setrecursionlimit(20000)   # nested lists of 2,000 levels are written
+    sys.setrecursionlimit(20000)   # for nested lists of 2,000 levels
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("program")
     args.add_argument("--random", type=int, default=0, help="also so many random schemas")

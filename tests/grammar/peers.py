@@ -4,11 +4,11 @@
 
     peers.py PROGRAM MODEL [ROUNDS]
 
-PROGRAM is test_grammar_mask. All get the same schemas and the same vocabulary, which PROGRAM writes, and take turns.
-Times are processor time; those of the packages include calls from Python (about 1 us each). XGrammar imports PyTorch and
-Transformers but computes masks in any array: without them it gets NumPy's (pip install --no-deps xgrammar; pip install
-apache-tvm-ffi numpy pydantic).
-A schema that a package does not compile within LIMIT seconds is given up.
+PROGRAM is test_grammar_mask. All three libraries get the schemas and the vocabulary that PROGRAM writes, and run one
+after the other in each round. Times are processor time; those of the packages include calls from Python (about 1 us
+each). XGrammar imports PyTorch and Transformers but computes masks in any array: without them it gets NumPy's arrays
+(pip install --no-deps xgrammar; pip install apache-tvm-ffi numpy pydantic). A package has LIMIT seconds to compile a
+schema.
 """
 import importlib.metadata
 import importlib.util
@@ -25,7 +25,7 @@ N_COMPILED, N_MASKS, LIMIT = 41, 1000, 20
 
 
 def stand_in_for_torch():
-    """Modules with the names that xgrammar's files read when they are imported."""
+    """Makes modules with the names that xgrammar's files import."""
     import numpy
     torch, transformers = types.ModuleType("torch"), types.ModuleType("transformers")
     for name in ("int32", "int64", "float32"):
@@ -40,7 +40,7 @@ def stand_in_for_torch():
 
 
 def read(program, model):
-    """The schemas, and the texts of tokens."""
+    """Returns the schemas, and the texts of tokens."""
     output = subprocess.run([program, "--words", model], capture_output=True, check=True, text=True)
     lines = output.stdout.splitlines()
     schemas = [line for line in lines if line.startswith("{")]
@@ -49,7 +49,7 @@ def read(program, model):
 
 class Llguidance:
     class Vocabulary:
-        """What llguidance asks of a tokenizer. It is never asked to tokenize."""
+        """The methods of a tokenizer that llguidance needs. It never tokenizes."""
 
         def __init__(self, tokens):
             self.tokens, self.eos_token_id, self.bos_token_id = tokens, 0, None
@@ -75,7 +75,7 @@ class Llguidance:
 
 class XGrammar:
     def __init__(self, tokens):
-        import tvm_ffi   # before the stand-in, which is not enough for it
+        import tvm_ffi   # must be imported before the stand-in, which lacks functions that it needs
         if not importlib.util.find_spec("torch"):
             stand_in_for_torch()
         import xgrammar
@@ -89,7 +89,7 @@ class XGrammar:
 
     def mask(self, matcher):
         if not matcher.fill_next_token_bitmask(self.bits):
-            self.bits.fill(-1)   # it says so where all tokens are allowed
+            self.bits.fill(-1)   # fill_next_token_bitmask does not fill it if all tokens are allowed
         return self.bits.view("uint8")[0]
 
     def accept(self, matcher, token):
@@ -97,7 +97,7 @@ class XGrammar:
 
 
 def compiles(peer, schema):
-    """In a process of its own, which can be ended."""
+    """Compiles a schema in a process of its own, which can be ended."""
     child = multiprocessing.get_context("fork").Process(target=peer.compile, args=(schema,))
     child.start()
     child.join(LIMIT)
@@ -108,7 +108,7 @@ def compiles(peer, schema):
 
 
 def compile_times(peer, schema):
-    """Milliseconds of the first and of half of the others."""
+    """Returns the milliseconds of the first compilation, and the median of later ones."""
     times = []
     while len(times) < N_COMPILED and sum(times) < 5000:
         start = time.process_time_ns()
@@ -118,7 +118,7 @@ def compile_times(peer, schema):
 
 
 def mask_times(peer, schema, n_tokens):
-    """Microseconds on average and at most, along random answers."""
+    """Returns the average and the largest number of microseconds for a mask, along random answers."""
     matcher = peer.compile(schema)
     rng, total, most = random.Random(1), 0, 0
     for _ in range(N_MASKS):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# tools/check.c finds each kind of fault, and none in a clean file. Run with -DCHECK= -DBUILD=.
+# tools/check.c finds each kind of fault, and no fault in a clean file. Run with -DCHECK= -DBUILD=.
 set(root ${BUILD}/check-test)
 set(head "// SPDX-License-Identifier: MIT\n")
 
-# check(FILE TEXT SENTENCES...): a tree of this one file gives exactly these sentences, in this order.
+# check(FILE TEXT SENTENCES...): a tree with this file alone gives exactly these sentences, in this order.
 function(check file text)
     file(REMOVE_RECURSE ${root})
     file(WRITE ${root}/${file} "${text}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What is built is hardened: a network server that parses what strangers send is in it.
+# Checks that the built files are hardened, since the server parses data of strangers.
 #     cmake -DREADELF=path "-DFILES=frit;libfrit.so" -DFORTIFIED=ON "-DMARKED=libfrit.a" -P hardened_test.cmake
 
 function(expect file text part reason)
@@ -23,7 +23,7 @@ foreach(file IN LISTS FILES)
     endif()
 endforeach()
 
-# A program is marked only if the C library's own objects are, which not all distributions see to.
+# A program is marked only if the objects of the C library are marked, which depends on the distribution.
 if(MARKED)
     execute_process(COMMAND ${READELF} --wide --notes ${MARKED} OUTPUT_VARIABLE found COMMAND_ERROR_IS_FATAL ANY)
     expect(${MARKED} "${found}" "IBT, SHSTK" "jumps are not marked for the processor's control-flow enforcement")

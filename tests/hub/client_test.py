@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""huggingface-hub, unmodified, as the oracle of the cache: what frit has fetched it finds, and what it has fetched frit
-finds, on a replayed hub. Runs itself in build/clients/hub, which `make test-pull` makes; skipped without it.
+"""Compares the cache with that of the unmodified package huggingface-hub: each finds the files that the other has
+fetched from a replayed hub. The script runs itself with the Python of build/clients/hub, which `make test-pull` makes,
+and is skipped without it.
 
     tests/hub/client_test.py build/release/frit
 """
@@ -47,7 +48,8 @@ class Client(pull_test.Case):
         return process.stdout.strip()
 
     def tree(self):
-        """Every file of the repository in the cache, with what links lead to; parts of clients aside."""
+        """Returns every file of the repository in the cache and the targets of links, without clients' temporary
+        files."""
         root = self.cache / "models--org--m"
         found = {}
         for path in sorted(root.rglob("*")):
@@ -64,7 +66,7 @@ class Client(pull_test.Case):
         find = "print(hf_hub_download('org/m', 'm-Q4_0.gguf'{}))"
         self.assertEqual(self.client(find.format(", local_files_only=True")), path)
         self.assertEqual(self.client(find.format("")), path)
-        self.assertEqual(self.hub.sent, 0)   # not even where it may ask
+        self.assertEqual(self.hub.sent, 0)   # no request was sent, although the client may send some
         scanned = self.client("i = scan_cache_dir(); r = list(i.repos)[0]\n"
                               "print(len(i.warnings), r.repo_id, r.size_on_disk, [list(v.refs) for v in r.revisions])")
         self.assertEqual(scanned, "0 org/m 700000 [['main']]")
@@ -74,7 +76,7 @@ class Client(pull_test.Case):
         n = len(self.hub.requests)
         self.assertIn("hf:org/m:Q4_0", self.frit("list"))
         self.assertIn(path, self.frit("list", "--paths"))
-        self.frit("info", "hf:org/m:Q4_0", code=3, says="m-Q4_0.gguf")   # it is found; its bytes are noise
+        self.frit("info", "hf:org/m:Q4_0", code=3, says="m-Q4_0.gguf")   # the file is found, but its bytes are noise
         self.assertEqual(len(self.hub.requests), n)
         self.hub.sent = 0
         self.assertEqual(self.pull("hf:org/m:Q4_0"), path)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`frit pull` against servers that answer as the real ones do (replay.py), and against their faults.
+"""Tests `frit pull` with servers that answer like the real ones (replay.py), and with their faults.
 
     tests/hub/pull_test.py build/release/frit [--kills 200]
 """
@@ -53,14 +53,14 @@ class Case(unittest.TestCase):
         process = self.start(*arguments, **more)
         out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, code, err)
-        self.assertIn(says, " ".join(err.split()))   # lines are broken at the width of terminals
+        self.assertIn(says, " ".join(err.split()))   # messages are wrapped at the width of the terminal
         return out
 
     def pull(self, *arguments, **more):
         return self.frit("pull", *arguments, **more).strip()
 
     def leftovers(self):
-        """Files under final names: neither parts nor locks."""
+        """Returns the files with final names, without partial files and locks."""
         return [p for p in Path(self.home).rglob("*") if p.is_file() and not p.is_symlink()
                 and not p.name.endswith((".part", ".lock", "CACHEDIR.TAG", "address"))]
 
@@ -80,7 +80,7 @@ class Whole(Case):
         self.assertIn("fable-30m", self.frit("info", "-m", "hf:org/tale:Q4_K_M"))
         self.frit("quantize", "hf:org/tale:fable-Q4_K_M.gguf", self.home + "/out.gguf", "--plan")
         self.frit("convert", "hf:org/tale", self.home + "/out.gguf")
-        self.assertEqual(len(self.hub.requests), n)   # what is here is not asked for
+        self.assertEqual(len(self.hub.requests), n)   # no request for files that are on this machine
         self.assertIn("hf:org/tale:Q4_K_M", self.frit("list"))
 
     def test_a_command_fetches_what_is_not_here(self):
@@ -198,7 +198,7 @@ class Whole(Case):
         n = len(self.hub.requests)
         self.assertEqual(json.loads(self.pull("hf:org/m:Q4_0", "--json", "--missing")), {"path": path})
         self.assertEqual(self.pull("hf:org/m:Q4_0", "--missing"), path)
-        self.assertEqual(len(self.hub.requests), n)   # what is here is not asked for
+        self.assertEqual(len(self.hub.requests), n)   # no request for files that are on this machine
         said = json.loads(self.pull("hf:org/none", "--json", code=3).splitlines()[-1])
         self.assertEqual(said["kind"], "not found")
         self.assertIn("org/none", said["error"])
@@ -209,7 +209,7 @@ class Whole(Case):
         self.hub.add("org/tale", {"fable-Q4_K_M.gguf": FABLE.read_bytes()})
         self.hub.add("org/peft", {"adapter_config.json": b"{}", "adapter_model.safetensors": weights(9000, 1), "README.md": b"x"})
         tale = ["-p", "Tell me the tale of Rapunzel.", "-n", "5"]
-        # Each is fetched and found; the first is no adapter, the second an empty one.
+        # Each file is fetched and found. The first is not an adapter, and the second is an empty one.
         self.frit("run", *tale, "--lora", "hf:org/tale:Q4_K_M:0.5", code=3, says="fable-Q4_K_M.gguf: ")
         self.frit("run", *tale, "--lora", "hf:org/peft", code=3, says="adapter_config.json")
         self.assertEqual(len(list(self.cache.glob("models--org--peft/snapshots/*/adapter_*"))), 2)
@@ -233,7 +233,7 @@ class Memory(Case):
         super().setUp()
         sizes = {"Q2_K": 100, "Q4_K_M": 200, "Q8_0": 400}
         repo = self.hub.add("org/m", {f"m-{quant}.gguf": b"x" for quant in sizes})
-        for quant, mib in sizes.items():   # only sizes are asked for
+        for quant, mib in sizes.items():   # sizes are requested, but no files
             repo.files[f"m-{quant}.gguf"].data = _Sized(mib << 20)
 
     def choice(self, memory):
@@ -253,7 +253,7 @@ class Memory(Case):
 
 
 class _Sized(bytes):
-    """Bytes whose length is another one."""
+    """Bytes with another length."""
 
     def __new__(cls, n):
         return super().__new__(cls)
@@ -272,7 +272,7 @@ class Stoppable(Case):
         self.repo = self.hub.add("org/m", {"m-Q4_0.gguf": self.data})
 
     def kill_at(self, n_bytes, number=signal.SIGKILL, waits=True, name="hf:org/m:Q4_0"):
-        """Starts a pull and stops it when the server has sent so many bytes, and waits or sends more meanwhile."""
+        """Starts a pull, and stops it when the server has sent n_bytes. waits: the server then sends no more."""
         hub = self.hub
         hub.sent, hub.block, hub.pause, hub.hold_after = 0, 16384, 0.0005, n_bytes if waits else None
         hub.released.clear()
@@ -299,7 +299,7 @@ class Stopped(Stoppable):
             self.assertEqual(hashlib.sha256(Path(path).read_bytes()).hexdigest(), digest(self.data), f"killed at {at}")
             self.assertEqual(self.parts(), [])
             n_saved += len(self.data) - min(self.hub.sent, len(self.data))
-        self.assertGreater(n_saved, KILLS * len(self.data) // 5)   # what was there was not fetched again
+        self.assertGreater(n_saved, KILLS * len(self.data) // 5)   # bytes of a partial file were not fetched again
 
     def test_killed_often_it_comes_to_an_end(self):
         for i in range(6):
@@ -330,7 +330,7 @@ class Stopped(Stoppable):
 
 class Broken(Stoppable):
     def test_ranges_come_at_once(self):
-        self.hub.hold_after = 65536   # none of them ends before all have begun
+        self.hub.hold_after = 65536   # no download ends before all have begun
         process = self.start("pull", "hf:org/m:Q4_0")
         while len(self.hub.asked("^/storage/")) < 4 and process.poll() is None:
             time.sleep(0.001)
@@ -350,7 +350,7 @@ class Broken(Stoppable):
         try:
             while piece := os.read(mine, 4096):
                 said += piece
-        except OSError:   # the other end is closed
+        except OSError:   # the other end has closed the connection
             pass
         os.close(mine)
         self.assertEqual(process.wait(60), 0, said)
@@ -441,7 +441,7 @@ class Broken(Stoppable):
         path = self.pull("hf:org/w")
         self.assertEqual({p.name: p.read_bytes() for p in Path(path).iterdir()}, files)
         shutil.rmtree(self.cache)
-        repo.files["config.json"].sent = b'{"a": 2}'   # of the same length
+        repo.files["config.json"].sent = b'{"a": 2}'   # the wrong file has the length of the right one
         self.frit("pull", "hf:org/w", code=1, says="config.json: its SHA-1 in git is " + git_hash(b'{"a": 2}'))
         self.assertEqual([p for p in self.leftovers() if p.read_bytes() == b'{"a": 2}'], [])
         self.assertEqual(self.frit("list"), "")
@@ -461,7 +461,7 @@ class Broken(Stoppable):
         self.assertLess(self.hub.sent, 2 * len(self.data))
 
     def test_eight_processes_fetch_once(self):
-        self.hub.hold_after = 65536   # until all are there
+        self.hub.hold_after = 65536   # the server waits until all have connected
         processes = [self.start("pull", "hf:org/m:Q4_0") for _ in range(8)]
         while len(self.hub.asked("/api/")) < 8 and all(process.poll() is None for process in processes):
             time.sleep(0.001)
@@ -615,7 +615,7 @@ class Ollama(Case):
         self.frit("rm", "ollama:tale:latest")
         self.assertFalse(Path(path).exists())
         kept = {p.name for p in (store / "blobs").iterdir()}
-        self.assertIn("sha256-" + digest(b"MIT License\nmore"), kept)   # the other one's too
+        self.assertIn("sha256-" + digest(b"MIT License\nmore"), kept)   # the other repository's file is kept too
         self.assertEqual(self.frit("list").count("ollama:"), 1)
 
     def test_a_wrong_blob_is_refused(self):
@@ -687,5 +687,5 @@ if __name__ == "__main__":
         at = sys.argv.index("--kills")
         KILLS = int(sys.argv[at + 1])
         del sys.argv[at:at + 2]
-    signal.signal(signal.SIGINT, signal.default_int_handler)   # a job in the background ignores it, and so would frit
+    signal.signal(signal.SIGINT, signal.default_int_handler)   # a background job ignores SIGINT
     unittest.main()

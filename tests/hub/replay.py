@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A server that answers as the Hugging Face hub, as ollama's registry, and as the storage to which both redirect. Faults
-are asked for by attributes; every request is logged.
+"""A server that answers like the Hugging Face hub, like ollama's registry, and like the storage to which both redirect.
+Attributes switch faults on, and every request is logged.
 
     hub = Hub()
     hub.add("org/repo", {"model-Q4_K_M.gguf": data})
@@ -28,8 +28,8 @@ def digest(data):
 
 class File:
     def __init__(self, data):
-        self.data = self.sent = data   # what there is, and what a small file's request gets
-        self.is_large = len(data) > 4096   # the hub keeps large files elsewhere, and names them by SHA-256
+        self.data = self.sent = data   # the true bytes, and the bytes that are sent for a small file
+        self.is_large = len(data) > 4096   # large files are redirected, and named by SHA-256
         self.etag = digest(data) if self.is_large else git_hash(data)
 
 
@@ -68,7 +68,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault and fault[1] is None:   # the connection is lost
             self.close_connection = True
             return self.connection.shutdown(socket.SHUT_RDWR)
-        if fault and fault[1]:   # 0: this request passes
+        if fault and fault[1]:   # 0: this request has no fault
             return self.answer(fault[1], b"no", **fault[2])
         if hub.token and not path.startswith("/storage/") and self.headers.get("Authorization") != "Bearer " + hub.token:
             return self.answer(401)
@@ -151,7 +151,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         hub = self.server.hub
         data = hub.replaced.get(key, hub.blobs.get(key))
         if data is None:
-            return self.answer(403)   # as a signed address that is too old
+            return self.answer(403)   # like a signed address that has expired
         self.send(data, hub.storage_etag or '"s-%s"' % digest(data)[:16], {})
 
     def plain(self, path):
@@ -191,7 +191,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if begin >= len(data):
                 return self.answer(416, Content_Range="bytes */%d" % len(data))
             code = 206
-            shift = hub.range_shift   # it says that it sends other bytes than it does
+            shift = hub.range_shift   # the reply names another range than the one it sends
             headers["Content_Range"] = "bytes %d-%d/%d" % (begin + shift, end - 1 + shift, len(data))
         self.answer(code, ETag=etag, Accept_Ranges="bytes", Content_Length=str(end - begin), **headers)
         if self.command == "HEAD":
@@ -224,25 +224,25 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request, client_address):
-        pass   # a client that was killed
+        pass   # the client was killed
 
 
 class Hub:
     def __init__(self):
         self.repos, self.blobs, self.manifests, self.plain, self.replaced = {}, {}, {}, {}, {}
-        self.requests, self.faults = [], []   # faults: (pattern of the path, status, headers), each once
+        self.requests, self.faults = [], []   # a fault is (pattern of the path, status, headers), and is used once
         self.lock = threading.Lock()
-        self.hold_after, self.released = None, threading.Event()   # nothing is sent after so many bytes until then
+        self.hold_after, self.released = None, threading.Event()   # hold_after: bytes before `released`
         self.token = self.storage_etag = self.cut_after = None
         self.has_ranges = self.has_blobs = True
-        self.is_chunked = self.is_endless = False   # no lengths are told
+        self.is_chunked = self.is_endless = False   # the reply has no length
         self.sent, self.pause, self.block, self.range_shift = 0, 0, 65536, 0
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.hub = self
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         port = self.server.server_address[1]
         self.url = "http://127.0.0.1:%d" % port
-        self.storage_url = "http://localhost:%d" % port   # another host, as the storage of the hub is
+        self.storage_url = "http://localhost:%d" % port   # another host, like the hub's storage
 
     def add(self, name, files, license_name="apache-2.0", gated=False):
         self.repos[name] = Repo(files, license_name, gated)
@@ -269,10 +269,10 @@ class Hub:
 
 
 def noise(n, seed):
-    """What begins as a GGUF file: nothing else is taken for one."""
+    """Returns bytes that begin like a GGUF file, so that they are accepted as one."""
     return b"GGUF" + random.Random(seed).randbytes(n - 4)
 
 
 def weights(n, seed):
-    """Likewise of safetensors."""
+    """Returns bytes that begin like a safetensors file."""
     return (2).to_bytes(8, "little") + b"{}" + random.Random(seed).randbytes(n - 10)

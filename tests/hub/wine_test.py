@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`frit pull` of a build for Windows, by wine, on a replayed hub: with libcurl inside, and Windows' own TLS. Skipped
-without wine. tests/packaging/check.py runs it with the program of the archive.
+"""Tests `frit pull` of a build for Windows, with wine and a replayed hub. The build has libcurl inside and uses
+Windows' own TLS. The test is skipped without wine. tests/packaging/check.py runs it with the program of the archive.
 
     tests/hub/wine_test.py frit.exe FOLDER [TEST...]      FOLDER: of wine's own files
 """
@@ -29,7 +29,7 @@ def foreign(path):
 class OnWindows(pull_test.Stoppable):
     def setUp(self):
         super().setUp()
-        # Wine has a USERPROFILE of its own: each folder is named.
+        # Wine has a USERPROFILE of its own, so every folder is given by name.
         self.env.update(WINEPREFIX=PREFIX, WINEDEBUG="-all", WINEDLLOVERRIDES="mscoree,mshtml=", DISPLAY="",
                         HF_HOME=foreign(self.home) + "\\hf", OLLAMA_MODELS=foreign(self.home) + "\\ollama",
                         FRIT_CACHE=foreign(self.home) + "\\frit", FRIT_NAMES=foreign(self.home) + "\\names.conf")
@@ -50,7 +50,7 @@ class OnWindows(pull_test.Stoppable):
         self.assertIn("hf:org/tale:Q4_K_M", self.frit("list"))
         n = len(self.hub.requests)
         self.frit("info", "hf:org/tale")
-        self.assertEqual(len(self.hub.requests), n)   # what is here is not asked for
+        self.assertEqual(len(self.hub.requests), n)   # no request for files that are on this machine
 
     def test_other_sources(self):
         self.hub.add_ollama("library/m", "latest", self.data)
@@ -79,7 +79,7 @@ class OnWindows(pull_test.Stoppable):
         self.assertLess(self.hub.sent, 2 * len(self.data))
 
     def test_four_processes_fetch_once(self):
-        self.hub.hold_after = 65536   # until all are there
+        self.hub.hold_after = 65536   # the server waits until all have connected
         processes = [self.start("pull", "hf:org/m:Q4_0") for _ in range(4)]
         while len(self.hub.asked("/api/")) < 4 and all(process.poll() is None for process in processes):
             pass
@@ -99,7 +99,7 @@ class OnWindows(pull_test.Stoppable):
         self.frit("pull", "hf:org/other", code=1, says="127.0.0.1:9 cannot be reached")
 
     def encrypt(self):
-        """The hub speaks TLS, with a certificate that only CURL_CA_BUNDLE knows."""
+        """Lets the hub use TLS, with a certificate that only CURL_CA_BUNDLE names."""
         key, certificate = Path(self.home, "key.pem"), Path(self.home, "certificate.pem")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
                         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# complete.sh FILE WORD...: what the bash completion in FILE offers for the last word.
+# complete.sh FILE WORD...: prints the completions that the file for bash offers for the last word.
 source "$1"
 shift
 COMP_WORDS=("$@")

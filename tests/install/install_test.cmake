@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Installs the build into a prefix of its own, and uses it from there. Run with -DBUILD= -DCC= -DVERSION= -DLIBDIR=.
+# Installs the build into a prefix and uses it from there. Run with -DBUILD= -DCC= -DVERSION= -DLIBDIR=.
 set(folder ${BUILD}/install-test)
 set(prefix ${folder}/prefix)
 set(lib ${prefix}/${LIBDIR})
@@ -7,10 +7,10 @@ set(consumer ${CMAKE_CURRENT_LIST_DIR}/consumer.c)
 file(REMOVE_RECURSE ${folder})
 file(MAKE_DIRECTORY ${folder})
 set(ENV{PKG_CONFIG_PATH} "${lib}/pkgconfig:$ENV{PKG_CONFIG_PATH}")
-unset(ENV{LD_LIBRARY_PATH})   # programs find the library by themselves
+unset(ENV{LD_LIBRARY_PATH})   # programs must find the library without it
 unset(ENV{DYLD_LIBRARY_PATH})
 
-# Runs a command; its output goes to `output`.
+# Runs a command, which must succeed, and sets `output` to its output.
 macro(must)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE error
                     OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -33,8 +33,8 @@ foreach(file bin/frit include/frit.h include/frit_tools.h include/frit/session.h
 endforeach()
 must(${prefix}/bin/frit --version)
 
-# A prefix may be moved: the command finds the bundled model beside itself, here one that is damaged, so that it tells
-# which file it opened.
+# A prefix may be moved: the command must find the bundled model beside itself. The model here is damaged, so that the
+# error names its path.
 file(COPY ${prefix}/bin DESTINATION ${folder}/moved)
 file(WRITE ${folder}/moved/share/frit/fable.gguf "no model")
 execute_process(COMMAND ${folder}/moved/bin/frit info RESULT_VARIABLE result ERROR_VARIABLE error OUTPUT_QUIET)
@@ -42,7 +42,7 @@ if(NOT result EQUAL 3 OR NOT error MATCHES "moved/(bin/\\.\\./)?share/frit/fable
     message(FATAL_ERROR "a moved command does not open the model beside it (${result}): ${error}")
 endif()
 
-# The man page names every command, and the shells and roff that are here read what is written for them.
+# The man page must name every command, and the shells and roff on this machine must accept the installed files.
 must(${prefix}/bin/frit help)
 string(REGEX MATCHALL "\n  [a-z]+ " commands "${output}")
 list(LENGTH commands n_commands)
@@ -71,7 +71,7 @@ foreach(check "groff;-man;-Tutf8;-ww;-z;${man}" "bash;-n;${bash}" "zsh;-n;${zsh}
     endif()
 endforeach()
 
-# bash completes commands, options and choices. "offer" is the last argument.
+# bash must complete commands, options and choices. The last element of a case is the expected result.
 foreach(case "to;tokenize" "run;--repeat;--repeat-penalty --repeat-last-n" "bench;--output;m;md" "bench;-o;m;md")
     list(POP_BACK case offer)
     must(bash ${CMAKE_CURRENT_LIST_DIR}/complete.sh ${prefix}/${bash} frit ${case})
@@ -80,13 +80,13 @@ foreach(case "to;tokenize" "run;--repeat;--repeat-penalty --repeat-last-n" "benc
     endif()
 endforeach()
 
-# Installing needs no test library: it may be the first command on a machine.
+# Installing must not need the libraries of the tests, because it may be the first command on a machine.
 must(make -n -C ${CMAKE_CURRENT_LIST_DIR}/../.. install PREFIX=/nowhere)
 if(NOT output MATCHES "-DFRIT_TESTS=OFF")
     message(FATAL_ERROR "make install configures the tests: ${output}")
 endif()
 
-# pkg-config: shared as C and as C++, then static.
+# Uses pkg-config for the shared library, from C and C++, and for the static library.
 must(pkg-config --modversion frit)
 if(NOT output STREQUAL VERSION)
     message(FATAL_ERROR "frit.pc says version ${output}, expected ${VERSION}")
@@ -95,7 +95,7 @@ must(pkg-config --cflags --libs frit)
 separate_arguments(flags UNIX_COMMAND "${output}")
 must(${CC} -std=c11 -pedantic -Wall -Wextra -Werror ${consumer} ${flags} -o ${folder}/pc_c)
 must(${folder}/pc_c ${VERSION})
-# The first program of the library's page, by its own lines.
+# Compiles and runs the first program of the library's page with the commands of the page.
 file(READ ${prefix}/share/doc/frit/library.md page)
 string(REGEX MATCH "```c\n(.*[^`])```\n\n```sh\n(cc [^\n]*)" first "${page}")
 file(WRITE ${folder}/first/first.c "${CMAKE_MATCH_1}")
@@ -116,7 +116,7 @@ separate_arguments(flags UNIX_COMMAND "${output}")
 must(${CC} -std=c11 ${consumer} -I${prefix}/include ${flags} -o ${folder}/pc_static)
 must(${folder}/pc_static ${VERSION})
 
-# find_package: the shared and the static target.
+# Uses find_package with the shared and the static target.
 must(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${folder}/package -DCMAKE_PREFIX_PATH=${prefix}
      -DCMAKE_C_COMPILER=${CC} -DWANTED=${VERSION})
 must(${CMAKE_COMMAND} --build ${folder}/package)

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Installs Debian packages in a bare root, uses them as debian/tests does, purges them, and compares the files with
-# those before. As root; the root is made once by debootstrap, of this machine's Debian. It has no /proc and no /sys,
-# in which frit must run too. With --container a container of such a root, made by buildah, is what all of it happens in.
+# Installs Debian packages in a bare root, runs debian/tests there, purges the packages, and compares the root's files
+# with those before. It must run as root. debootstrap makes the root once, from this machine's version of Debian. The
+# root has no /proc and no /sys, and frit must run without them. With --container the packages are installed in a
+# container of such a root, which buildah makes.
 #
-# An archive of make dist among the files is unpacked there first, and must run with what the root has.
+# An archive of make dist is unpacked in the root before packages are installed, and its command must run.
 #
 #     tests/packaging/bare_root.sh [--container] ROOT FILE...      .deb and frit-VERSION-linux-PROCESSOR.tar.gz
 set -eu
@@ -22,7 +23,7 @@ if [ ! -e "$root/complete" ]; then
     rm -rf "$root"
     (. /etc/os-release && debootstrap --variant=minbase "$VERSION_CODENAME" "$root") >"$log" 2>&1 ||
         { tail -n 5 "$log" >&2; say "debootstrap failed"; exit 1; }
-    tar -C "$root" -cf "$root.tar" .   # as it is before anything is installed
+    tar -C "$root" -cf "$root.tar" .   # the state before packages are installed
     touch "$root/complete"
 fi
 if [ "$container" ]; then
@@ -41,7 +42,7 @@ for file in "$@"; do
         tar -xzf "$file" -C "$root/packages"
         inside sh -c '/packages/frit-*/bin/frit run -q -n 12 --temp 0 -p "Tell me the tale of Rapunzel." </dev/null' |
             grep -q "There were once a man and a woman" || { say "$file does not run"; exit 1; }
-        if [ "$container" ]; then   # in which nothing is installed: no libcurl either
+        if [ "$container" ]; then   # the container has no packages, so no libcurl
             inside sh -c '/packages/frit-*/bin/frit pull hf:org/model 2>&1 || :' | grep -q "needs libcurl" ||
                 { say "$file does not say that libcurl is missing"; exit 1; }
         fi
@@ -53,14 +54,14 @@ if [ -z "$(find "$root/packages" -name '*.deb')" ]; then exit 0; fi
 cp -R packaging/debian/tests "$root/tests"
 cp /etc/resolv.conf "$root/etc/"
 
-# What users and tests of the system write: logs, caches, and what the linker and apt remember.
+# Lists the root's files without those that the system itself changes: logs, caches, and files of the linker and apt.
 files() {
     (cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./run -o -path ./packages \
         -o -path ./tests -o -path ./tmp -o -path ./var/log -o -path ./var/cache -o -path ./var/lib/apt \
         -o -path ./var/lib/dpkg \) -prune -o -print | LC_ALL=C sort)
 }
 
-# What the packages depend on is there before: purging them leaves it.
+# The packages' dependencies are installed first, because purging the packages does not remove them.
 depends=$(for file in "$@"; do case $file in *.deb) dpkg-deb -f "$file" Depends; echo ,; esac; done | tr -d '\n' |
     sed -e 's/\(lib\)\{0,1\}frit[^,]*,//g' -e 's/,[, ]*/, /g' -e 's/, $//')
 inside apt-get -q update >"$log" 2>&1

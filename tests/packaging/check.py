@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What make dist wrote: sums, archives and wheels that run here (by an emulator too), what their libraries export and need,
-SBOMs, recipes, and CI's workflows (tests/packaging/check.sh). A program that is not installed skips its test, and that is said."""
+"""Checks the files of make dist: hashes, archives and wheels (which are run, if needed with an emulator), the symbols
+that libraries export and need, SBOMs, recipes, and CI's workflows (tests/packaging/check.sh). A test that needs a
+missing program is skipped with a message."""
 import glob
 import gzip
 import hashlib
@@ -31,14 +32,14 @@ from sbom import web_ui_table, table  # noqa: E402
 PYTHONS = os.path.join(ROOT, "build", "check-packages", "python")
 PLATFORMS = {row["name"]: row for row in table("platforms.tsv")}
 HERE = f"{'macos' if sys.platform == 'darwin' else sys.platform}-{platform.machine()}"
-# How programs of another system run here, and the Python that foreign_python unpacks for it. macOS has neither.
+# Commands that run programs of another system, and the Python that foreign_python unpacks for it. macOS has neither.
 EMULATORS = {"linux-x86_64": ["qemu-x86_64"], "linux-aarch64": ["qemu-aarch64", "-L", f"{PYTHONS}/linux-aarch64"],
              "windows-x86_64": ["wine"]}
 FOREIGN = {"linux-aarch64": "usr/bin/python3.[0-9]*", "windows-x86_64": "python.exe"}
 TALE = "There were once a man and a woman who had long"
 TELL = ["run", "-q", "--temp", "0", "-n", "12", "-p", "Tell me the tale of Rapunzel."]
 MODEL = os.path.join(ROOT, "models", "fable.gguf")
-# What libraries and commands may need of a system: the oldest glibc, the oldest macOS, and system libraries.
+# The limits of what libraries and commands may need: the oldest glibc, the oldest macOS, and the system libraries.
 GLIBC, MACOS = (2, 17), (11, 0)
 NEEDED = {"linux": r"(lib(c|m|dl|pthread|rt)\.so\.\d|ld-linux-.*)", "macos": r"/usr/lib/libSystem\.B\.dylib",
           "windows": r"(?i)(kernel32|advapi32|shell32|bcrypt|crypt32|ws2_32|api-ms-win-crt-.*)\.dll"}
@@ -56,7 +57,7 @@ def archives(part):
 
 
 def wheels(part=""):
-    """Wheels of a system, as (name of the platform, path)."""
+    """Yields the wheels of a system as (name of the platform, path)."""
     return [(name, path) for name, row in PLATFORMS.items() if part in name
             for path in glob.glob(os.path.join(FOLDER, f"frit-{version()}-py3-none-{row['wheel']}.whl"))]
 
@@ -82,7 +83,7 @@ def output(test, *command, **options):
 
 
 def foreign_python(test, name):
-    """A Python of another system, unpacked for an emulator."""
+    """Unpacks a Python of another system for an emulator."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "foreign_python")
     made = subprocess.run([script, name, os.path.join(PYTHONS, name)], stderr=subprocess.PIPE, text=True)
     if made.returncode:
@@ -91,13 +92,13 @@ def foreign_python(test, name):
 
 
 def emulator(test, name):
-    """What runs a program of the platform, before its name."""
+    """Returns the command that runs programs of the platform."""
     if name == HERE:
         return []
     if name not in EMULATORS:
         test.skipTest(f"nothing here runs programs for {name}")
     if name in FOREIGN and name.startswith("linux"):
-        foreign_python(test, name)   # whose C library serves programs too
+        foreign_python(test, name)   # programs use the C library of this Python
     return EMULATORS[name]
 
 
@@ -113,7 +114,7 @@ class Sums(unittest.TestCase):
 
 
 class Archives(unittest.TestCase):
-    """Each is unpacked elsewhere; its command finds the model beside itself."""
+    """Unpacks each archive in another folder. The command must find the model beside itself."""
 
     def runs(self, name):
         found = archives("-" + name)
@@ -189,7 +190,7 @@ class Archives(unittest.TestCase):
 
 
 def served(command, *arguments):
-    """What a server of this command says at its addresses, unpacked: {path: text}."""
+    """Starts a server of this command and returns the decompressed text at each of its paths: {path: text}."""
     server = subprocess.Popen([*command, "serve", "--port", "0", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True)
     try:
@@ -206,7 +207,7 @@ def served(command, *arguments):
 
 
 class Page(unittest.TestCase):
-    """The web UI is in everything that has a server, with the licences of its libraries."""
+    """Every package with a server has the web UI, with the licences of its libraries."""
 
     def whole(self, texts):
         self.assertIn("assets/app.js", texts["/"])
@@ -253,10 +254,10 @@ class Page(unittest.TestCase):
 
 
 class Wheels(unittest.TestCase):
-    """Each is installed by pip for its platform; where an emulator and a Python are, it generates."""
+    """pip installs each wheel for its platform. If an emulator and a Python are available, the wheel generates text."""
 
     def installed(self, name, path, folder):
-        """Installed by this machine's pip, which reads the wheel's tag."""
+        """Installs a wheel with this machine's pip, which reads the wheel's tag."""
         tags = PLATFORMS[name]["wheel"].split(".")
         output(self, sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
                "--only-binary=:all:", "--platform", tags[0], "--target", folder, path)
@@ -295,7 +296,7 @@ class Wheels(unittest.TestCase):
         return output(self, *python, "-c", program, MODEL, folder).strip()
 
     def foreign(self, name):
-        """Package and command of the wheel, in a Python of its system."""
+        """Runs the wheel's package and command in a Python of its system."""
         if name == HERE:
             self.skipTest("this machine's own wheel is installed by another test")
         found = wheels(name)
@@ -317,7 +318,8 @@ class Wheels(unittest.TestCase):
 
 
 class Binaries(unittest.TestCase):
-    """What libraries and commands of archives and wheels export and need, read from the files themselves."""
+    """Compares the symbols that libraries and commands export and need with the expected ones, read from the files
+    themselves."""
 
     def files(self, part=""):
         if not [name for name in PLATFORMS if part in name and (archives("-" + name) or wheels(name))]:
@@ -346,7 +348,7 @@ class Binaries(unittest.TestCase):
         for name, is_library, binary in self.files():
             if is_library:
                 found = {f.name.removeprefix("_") for f in binary.exported_functions}
-                self.assertEqual(found - {"_mh_dylib_header", "__dso_handle"}, declared)   # the linker's, for macOS
+                self.assertEqual(found - {"_mh_dylib_header", "__dso_handle"}, declared)   # defined by the linker
 
     def test_only_libraries_of_the_system_are_needed(self):
         for name, is_library, binary in self.files():
@@ -373,12 +375,12 @@ class Binaries(unittest.TestCase):
         for name, _, binary in self.files("macos"):
             oldest = binary.build_version.minos if binary.has_build_version else binary.version_min.version
             self.assertEqual(tuple(oldest[:2]), MACOS)
-            if name.endswith("aarch64"):   # where nothing starts without a signature
+            if name.endswith("aarch64"):   # macOS on ARM starts no program without a signature
                 with open(self.path, "rb") as file:
                     self.signature_fits(file.read(), binary.code_signature)
 
     def signature_fits(self, program, signature):
-        """One without a name (ad hoc) has the hash of each page, in Apple's code directory (numbers are big-endian)."""
+        """Checks an ad hoc signature: Apple's code directory has the hash of each page (numbers are big-endian)."""
         blob = program[signature.data_offset:signature.data_offset + signature.data_size]
         magic, _, n_parts = struct.unpack_from(">III", blob)
         self.assertEqual(magic, 0xFADE0CC0)
@@ -440,7 +442,7 @@ class Recipes(unittest.TestCase):
         self.assertIn(f"sha256sums = {said.split()[2]}\n", info)
 
     def test_winget_manifests_name_the_archive(self):
-        """The fields that each of the three schemas (1.6.0) requires."""
+        """Checks the fields that each of the three schemas (1.6.0) requires."""
         required = {
             "frit.frit.yaml": "DefaultLocale",
             "frit.frit.locale.en-US.yaml": "PackageLocale Publisher PackageName License ShortDescription",

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Checks the packages in FOLDER. What make dist wrote: check.py, with validators from PyPI under build/check-packages. What
-# make deb wrote: lintian, and, as root where debootstrap is, an installation in a bare root.
+# Checks the packages in FOLDER. Files of make dist are checked by check.py, with validators from PyPI under
+# build/check-packages. Packages of make deb are checked by lintian and, as root on a machine with debootstrap, by
+# installing them in a bare root.
 #
 #     tests/packaging/check.sh FOLDER
 set -eu

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# twice.sh FOLDER: builds what make dist and make deb wrote into FOLDER once more, from a clone of the last commit in another
-# folder, with a cache of zig that is empty, and compares the bytes of all files. Takes as long as the first time.
+# twice.sh FOLDER: repeats the builds of make dist and make deb in FOLDER from a clone of the last commit in another
+# folder, with an empty cache of zig, and compares the bytes of all files. It takes as long as the first builds.
 #
-# What dpkg-buildpackage says of its run (.buildinfo, and .changes, which has the hash of that) is left out: it has the hour.
+# dpkg-buildpackage's records of its run (.buildinfo, and .changes, which has the hash of .buildinfo) have the time of
+# day and are not compared.
 set -eu
 folder=$(realpath "$1")
 cd "$(dirname "$0")/../.."
@@ -14,7 +15,7 @@ git clone --quiet . "$again/in-a-folder-with-another-name"
 tools=$PWD/build/tools
 cd "$again/in-a-folder-with-another-name"
 mkdir build
-if [ -e "$tools" ]; then ln -s "$tools" build/tools; fi   # compilers, not what they made
+if [ -e "$tools" ]; then ln -s "$tools" build/tools; fi   # the compilers, but not their caches
 export ZIG_GLOBAL_CACHE_DIR="$again/zig" CCACHE_DISABLE=1
 
 sums() { (cd "$1" && find . -maxdepth 1 -type f ! -name '*.buildinfo' ! -name '*.changes' -exec sha256sum {} + | sort -k 2); }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# web_ui.sh CMAKE: the source tarball has the built web UI, and a build of it without Node.js takes it. In a small tree with
-# the scripts and files of this one that matter, where another program stands for Node.js.
+# web_ui.sh CMAKE: the source tarball has the built web UI, and a build of it without Node.js uses that. The test makes
+# a small tree of the scripts and files involved, where a script stands for Node.js.
 set -eu
 cmake=$1
 source=$(realpath "$(dirname "$0")/../..")
@@ -34,7 +34,7 @@ END
 export SOURCE_DATE_EPOCH=1700000000 GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
 git init -q . && git add .
 
-# Builds the tree in FOLDER without Node.js. What the program would have is in FOLDER/build/generated/web_ui_files.c.
+# Builds the tree in FOLDER without Node.js. The files of the web UI are in FOLDER/build/generated/web_ui_files.c.
 build() {
     "$cmake" --log-level=WARNING -S "$1" -B "$1/build" -DFRIT_PAGE_TOOLS="$work/none" >"$work/log" 2>&1 &&
         "$cmake" --build "$1/build" >>"$work/log" 2>&1 || { cat "$work/log" >&2; fail "the tree does not build"; }
@@ -56,7 +56,7 @@ for name in index.html app.js worker.js; do has "$unpacked" $name '"gzip"' || fa
 ! grep -q libraries.tsv "$unpacked/build/generated/web_ui_files.c" || fail "the program has the table of libraries"
 [ "$(cat "$unpacked/build/licenses")" = "$unpacked/apps/server/web_ui/built/licenses.txt" ] || fail "the licences are not known"
 
-# A tarball that is made of an unpacked one, where no Node.js is, is the same.
+# A tarball made from an unpacked tarball without Node.js must be equal to the first one.
 cd "$unpacked"
 rm -rf build
 second=$(packaging/source_tarball "$work/second")

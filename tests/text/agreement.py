@@ -4,9 +4,9 @@
 
     agreement.py LIBRARY SHARED [--strings N] [--seed S] [--only NAME]
 
-LIBRARY is libfrit.so, SHARED the folder of reference data. The packages are installed from the package index into a
-virtual environment beside LIBRARY. Tokenizers are those of the reference data and others that are trained here on the
-spot, one for each kind of step. Prints the seed; ends with 1 if anything differs.
+LIBRARY is libfrit.so, SHARED the folder of reference data. The packages are installed into a virtual environment beside
+LIBRARY. The tokenizers are those of the reference data, and small ones that the script trains, one for each kind of
+step. Prints the seed; ends with 1 if a result differs.
 """
 import argparse
 import ctypes
@@ -25,7 +25,7 @@ LIMIT = -7
 
 
 def with_packages(folder):
-    """Restarts in a virtual environment that has the packages, unless they are here already."""
+    """Restarts the script in a virtual environment with the packages, unless they are installed."""
     try:
         import sentencepiece  # noqa: F401
         import tokenizers  # noqa: F401
@@ -43,12 +43,12 @@ def with_packages(folder):
 
 
 class ModelOptions(ctypes.Structure):
-    # Everything else is left NULL, and there may be more of it.
+    # Other members stay NULL, and the struct may have more.
     _fields_ = [("no_mmap", ctypes.c_bool), ("vocab_only", ctypes.c_bool), ("others", ctypes.c_void_p * 16)]
 
 
 class Frit:
-    """A tokenizer of frit, through the public interface."""
+    """A tokenizer of frit, used through the public interface."""
 
     def __init__(self, library, path):
         self.lib = ctypes.CDLL(library)
@@ -88,13 +88,13 @@ SPACES = [" ", "  ", "   ", "\t", "\n", "\r\n", "\n\n", "\u00a0", "\u2003", "\u3
 
 
 def code_point(rng, low, high):
-    """A character that is the same in all versions of Unicode, for no two libraries have the same one."""
+    """Returns a character that is equal in all versions of Unicode, since each library has its own version."""
     while True:
         c = rng.randint(low, high)
         if 0xd800 <= c <= 0xdfff:
             continue
         category = unicodedata.category(chr(c))
-        if category == "Cn":   # these stay unassigned
+        if category == "Cn":   # unassigned in every version
             if 0x40000 <= c < 0xe0000 or c in (0x378, 0x379, 0x380, 0x530, 0x2fe0, 0x2fef, 0xfffe, 0xffff):
                 return chr(c)
         elif category == unicodedata.ucd_3_2_0.category(chr(c)) or c > 0x1ffff:
@@ -102,7 +102,7 @@ def code_point(rng, low, high):
 
 
 def random_text(rng):
-    """Bytes, mostly UTF-8."""
+    """Returns random bytes, mostly UTF-8."""
     parts = []
     for _ in range(rng.randint(0, 12)):
         kind = rng.randint(0, 11)
@@ -134,12 +134,12 @@ def random_text(rng):
 # ------------------------------------------------------------------------------------------ the tokenizers
 
 def trained(folder):
-    """Small tokenizers of every kind, trained on the spot: [(name, path)]."""
+    """Trains small tokenizers of every kind: [(name, path)]."""
     from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers as n, pre_tokenizers as p,
                             processors, trainers)
     rng = random.Random(1)
     corpus = [random_text(rng).decode("utf-8", "replace") for _ in range(3000)]
-    corpus = [text.replace("<unk>", "").replace("</s>", "") for text in corpus]   # pieces come once only
+    corpus = [text.replace("<unk>", "").replace("</s>", "") for text in corpus]   # no piece may be a special token
     letters = p.ByteLevel.alphabet()
     bpe = dict(vocab_size=1500, limit_alphabet=400, show_progress=False, special_tokens=["<unk>", "<s>", "</s>"])
     rows = [
@@ -225,7 +225,7 @@ class SentencePiece:
 # ------------------------------------------------------------------------------------------ comparing
 
 def compare(name, frit, package, flags, texts):
-    """Returns how many texts differ; shows the first ones."""
+    """Returns the number of texts that differ, and prints the first ones."""
     n_ids = n_texts = 0
     for text in texts:
         want = package.encode(text)
@@ -236,10 +236,11 @@ def compare(name, frit, package, flags, texts):
                 print(f"  {name}: {text!r}\n    wanted {want}\n    got    {got}")
             continue
         if package.hidden & set(want):
-            continue   # the package shows normalized tokens as they are after normalization
+            continue   # the package shows normalized tokens after their normalization
         decoded = frit.decode(want, SPECIAL if flags & SPECIAL else 0).decode("utf-8", "replace")
         wanted = package.decode(want)
-        # A run of broken byte tokens gives U+FFFD once per byte there, once per part of a character here.
+        # For a run of broken byte tokens the package gives a U+FFFD for each byte, and frit one for each part of a
+        # character.
         if decoded != wanted and "\ufffd" not in wanted:
             n_texts += 1
             if n_texts <= 3:
@@ -249,7 +250,7 @@ def compare(name, frit, package, flags, texts):
 
 
 def compare_flags(library, folder, rng, n):
-    """Small tokenizers with all combinations of flags, some texts each."""
+    """Compares small tokenizers with all combinations of flags on a few texts each."""
     n_bad = n_texts = 0
     for i in range(n):
         path = os.path.join(folder, "flags.json")
@@ -260,7 +261,7 @@ def compare_flags(library, folder, rng, n):
             text = made_up_flags.text(rng).encode()
             try:
                 want = package.encode(text)
-            except Exception:   # a Unigram model without an unknown token refuses it
+            except Exception:   # the package refuses a Unigram model without an unknown token
                 continue
             n_texts += 1
             if frit.encode(text, SPECIAL | PARSE_SPECIAL) != want:

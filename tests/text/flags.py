@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Small tokenizers whose flags are drawn at random: byte_fallback, unk_token, fuse_unk, ignore_merges, and those of
-added tokens, for BPE, Unigram and WordPiece.
+"""Makes small tokenizers with random flags: byte_fallback, unk_token, fuse_unk, ignore_merges, and the flags of added
+tokens, for BPE, Unigram and WordPiece.
 
     flags.py > flags.json      writes the goldens of file_test.c: tokenizers, texts, and ids from the tokenizers package
 
-agreement.py compares many more of them. Left out is what no published file has: special tokens that are pieces of the
-model and that added_tokens does not find in a text (single_word, or normalized beside a prefix).
+agreement.py compares many more of them. One combination is left out, because no published file has it: special tokens
+that are pieces of the model and that added_tokens does not find in a text (single_word, or normalized beside a prefix).
 """
 import json
 import random
@@ -24,7 +24,7 @@ PARTS = ["a", "b", "Th", "mi", "миr", "мир", "日", "日本", "é", "<unk>"
 
 
 def bytes_of(rng):
-    """Which bytes have tokens: all, none, some, or all but two."""
+    """Returns the bytes that have tokens: all, none, some, or all but two."""
     some = [0xe6, 0x97, 0xa5, 0xe2] + rng.sample(range(256), 20)
     most = [b for b in range(256) if b not in (0x0a, 0xf0)]
     return ["<0x%02X>" % b for b in dict.fromkeys(rng.choice([range(256), [], some, some, most]))]
@@ -80,7 +80,7 @@ def added_tokens(rng, vocab, only_plain):
 
 
 def made_up(rng, kind=None):
-    """A tokenizer.json as a dictionary."""
+    """Returns a tokenizer.json as a dictionary."""
     kind = kind or rng.choice(["BPE", "BPE", "Unigram", "WordPiece"])
     vocab = ["<unk>", "<s>", "</s>"] + bytes_of(rng)
     pieces = [c for c in dict.fromkeys("abcdeTh é日ſ▁<>unk/smiх") if rng.random() < 0.8]
@@ -105,10 +105,10 @@ def golden(rng, kind):
         string = text(rng)
         try:
             ids = tokenizer.encode(string).ids
-        except Exception:   # a Unigram model without an unknown token refuses the text
+        except Exception:   # the package refuses a Unigram model without an unknown token
             continue
         decoded = tokenizer.decode(ids, skip_special_tokens=False)
-        # Normalized tokens are shown as they are after normalization there, and broken bytes one by one.
+        # The package shows normalized tokens after their normalization, and broken bytes one by one.
         shown = not hidden & set(ids) and "\ufffd" not in decoded
         items.append(dict(text=string, ids=ids, **({"decoded": decoded} if shown else {})))
     return dict(tokenizer=description, items=items)

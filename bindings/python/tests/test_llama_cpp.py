@@ -31,7 +31,7 @@ def llm(model_path: str) -> Any:
         yield llm
 
 
-# These programs follow llama-cpp-python's README, its examples and articles about it. MODEL stands for the model's
+# Programs that follow llama-cpp-python's README, its examples and articles about it. MODEL stands for the model's
 # path, and frit.llama_cpp for llama_cpp.
 SNIPPETS = {
     "readme_completion": '''

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs other people's unmodified clients, from PyPI and npm, against frit serve: a virtual environment for each row under
-# build/clients, in which only what the row names is installed.
+# Runs unmodified clients of other projects, from PyPI and npm, against frit serve. Each row of the table has a virtual
+# environment under build/clients with the packages that the row names.
 #
 #     tests/server/clients/clients.sh build/release/frit [ROW...]
 set -eu

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified anthropic package against a running `frit serve` (tests/server/clients/clients.sh)."""
+"""Runs the unmodified anthropic package with `frit serve` (tests/server/clients/clients.sh)."""
 import unittest
 
 import anthropic

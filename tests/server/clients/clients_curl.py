@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Every command of docs/api.md, run by bash and curl, gives the answer that stands below it (tests/server/clients/clients.sh).
+"""Runs every command of docs/api.md with bash and curl, and compares the answer with that below it
+(tests/server/clients/clients.sh).
 
     python3 tests/server/clients/clients_curl.py build/release/frit --write     writes the answers into docs/api.md
 
-Port 8080 is the bundled model's in the document, 8081 that of tests/support/tool_model.h. What differs from run to run
-(ids, times) is compared by its kind. A text that ends with "..." may go on, and so may a list whose last item it is.
+In the document, the server on port 8080 has the bundled model and the one on port 8081 that of
+tests/support/tool_model.h. Values that differ between runs (ids, times) are compared by their kind. A text that ends
+with "..." may continue, and so may a list whose last element is such a text.
 """
 import json
 import os
@@ -51,7 +53,7 @@ def abridged(value):
 
 
 def laid_out(value, indent=0, width=110):
-    """JSON in which what fits into a line is in one."""
+    """Returns JSON text. An array or object that fits into a line is on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + indent <= width or not isinstance(value, (dict, list)) or not value:
         return line
@@ -61,7 +63,7 @@ def laid_out(value, indent=0, width=110):
     else:
         parts = [laid_out(item, indent + 2, width) for item in value]
     lines = [parts[0]]
-    for part in parts[1:]:   # short members share lines
+    for part in parts[1:]:   # short members share a line
         if "\n" not in part and "\n" not in lines[-1] and len(lines[-1]) + len(part) + indent + 4 <= width:
             lines[-1] += ", " + part
         else:
@@ -71,7 +73,7 @@ def laid_out(value, indent=0, width=110):
 
 
 def parsed(line):
-    """A line of a stream: what stands before its JSON, and the JSON."""
+    """Splits a line of a stream into the text before its JSON, and the JSON."""
     at = line.find("{")
     try:
         return (line[:at], json.loads(line[at:])) if at >= 0 else (line, None)
@@ -130,7 +132,7 @@ class Document(unittest.TestCase):
             commands = " ".join(re.findall(r"```sh\n(.*?)```", file.read(), re.S))
         with urllib.request.urlopen(bundled.url + "/openapi.json") as reply:
             paths = json.load(reply)["paths"]
-        for path in paths.keys() - {"/assets/{id}"}:   # files of the pages, whose names follow from their contents
+        for path in paths.keys() - {"/assets/{id}"}:   # the names of these files depend on their contents
             pattern = re.escape(path).replace(r"\{id\}", r"[^/\s]+") + r"(?![\w/-])"
             self.assertRegex(commands, r"127\.0\.0\.1:\d+" + pattern)
 

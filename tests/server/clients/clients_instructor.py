@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified instructor package against a running `frit serve` (tests/server/clients/clients.sh)."""
+"""Runs the unmodified instructor package with `frit serve` (tests/server/clients/clients.sh)."""
 import unittest
 from typing import Literal
 
@@ -23,7 +23,7 @@ class add(BaseModel):
 
 def setUpModule():
     global bundled, scripted
-    bundled, scripted = Server(), ToolServer("-c", "2048")   # a schema is a long text where tokens are single letters
+    bundled, scripted = Server(), ToolServer("-c", "2048")   # a schema is long where tokens are single letters
 
 
 def tearDownModule():

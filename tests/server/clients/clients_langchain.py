@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified LangChain packages for OpenAI, Anthropic and Ollama against a running `frit serve`
+"""Runs the unmodified LangChain packages for OpenAI, Anthropic and Ollama with `frit serve`
 (tests/server/clients/clients.sh)."""
 import os
 import unittest

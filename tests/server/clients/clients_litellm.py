@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified litellm package against a running `frit serve`, by its providers for OpenAI, Anthropic and Ollama
+"""Runs the unmodified litellm package with `frit serve`, with its providers for OpenAI, Anthropic and Ollama
 (tests/server/clients/clients.sh)."""
 import os
 import unittest
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"   # it would fetch a list of prices otherwise
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"   # without it the package fetches a list of prices
 import litellm
 
 from clients_server import KEY, ToolServer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified llm command against a running `frit serve` (tests/server/clients/clients.sh)."""
+"""Runs the unmodified llm command with `frit serve` (tests/server/clients/clients.sh)."""
 import json
 import os
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified lm-evaluation-harness against a running `frit serve`: its numbers are those that follow from the logits
-of `frit logits` (tests/server/clients/clients.sh)."""
+"""Runs the unmodified lm-evaluation-harness with `frit serve`, and compares its results with those computed from `frit
+logits` (tests/server/clients/clients.sh)."""
 import glob
 import json
 import os
@@ -54,7 +54,7 @@ TASKS = {
 
 
 def write_tokenizer(folder):
-    """The model's vocabulary for the harness, which counts the tokens of contexts itself."""
+    """Writes the model's vocabulary for the harness, which counts the tokens of contexts itself."""
     fields = gguf.GGUFReader(MODEL).fields
     tokens = fields["tokenizer.ggml.tokens"].contents()
     merges = [tuple(merge.split(" ")) for merge in fields["tokenizer.ggml.merges"].contents()]
@@ -69,7 +69,7 @@ def write_tokenizer(folder):
 
 
 def log_likelihood(ids, n_context):
-    """Of the tokens after the context, and whether each is the likeliest."""
+    """Returns the log-likelihood of the tokens after the context, and True if each of them is the likeliest."""
     with tempfile.NamedTemporaryFile() as out:
         subprocess.run([FRIT, "logits", MODEL, "--ids", ",".join(map(str, ids)), "-o", out.name, "-q"], check=True)
         logits = numpy.fromfile(out.name, numpy.float32).reshape(len(ids), -1).astype(numpy.float64)
@@ -90,7 +90,7 @@ def write_task(folder, name):
 
 
 def evaluate(server, folder):
-    """Runs the tasks; the harness writes what it asked and was answered under folder/out."""
+    """Runs the tasks. The harness writes its requests and the answers into folder/out."""
     arguments = (f"model=default,base_url={server.url}/v1/completions,tokenizer={folder}/tokenizer,"
                  "tokenizer_backend=huggingface,num_concurrent=4,max_length=512")
     environment = {**os.environ, "OPENAI_API_KEY": KEY, "HF_HOME": os.path.join(folder, "cache"), "HF_HUB_OFFLINE": "1",
@@ -144,7 +144,7 @@ class Harness(unittest.TestCase):
             answer = self.tokenizer.encode(text).ids
             self.assertTrue(0 < len(answer) <= 24)
             self.assertNotIn(".", text)
-            # Each token is the likeliest, but where the text was cut at the end.
+            # Each token is the likeliest, except where the text was cut at the end.
             self.assertTrue(log_likelihood(ids + answer[:-1], len(ids))[1], sample["doc"]["text"] + text)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Packages from npm against a running `frit serve`: starts servers for clients_*.mjs (tests/server/clients/clients.sh)."""
+"""Runs packages from npm with `frit serve`: starts the servers for clients_*.mjs (tests/server/clients/clients.sh)."""
 import glob
 import os
 import shutil
@@ -10,7 +10,7 @@ import unittest
 from clients_server import KEY, Server, ToolServer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PACKAGES = sys.prefix   # the packages from npm are in the virtual environment too
+PACKAGES = sys.prefix   # the virtual environment also has the packages from npm
 
 
 class Packages(unittest.TestCase):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified ollama package against a running `frit serve` (tests/server/clients/clients.sh)."""
+"""Runs the unmodified ollama package with `frit serve` (tests/server/clients/clients.sh)."""
 import unittest
 
 import ollama

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified openai package against a running `frit serve` with the bundled model, and with one that calls tools.
+"""Runs the unmodified openai package with `frit serve`, with the bundled model and with a model that calls tools.
 
     tests/server/clients/clients.sh build/release/frit
 """
@@ -145,7 +145,7 @@ WEATHER = {"type": "function", "function": {"name": "get_weather", "description"
 
 
 class Tools(unittest.TestCase):
-    """With the model of tests/support/tool_model.h, which answers "weather" by a call."""
+    """The server has the model of tests/support/tool_model.h, which answers "weather" by a tool call."""
 
     @classmethod
     def setUpClass(cls):
@@ -190,7 +190,7 @@ class Tools(unittest.TestCase):
 
 
 class Responses(unittest.TestCase):
-    """With the model of tests/support/tool_model.h."""
+    """The server has the model of tests/support/tool_model.h."""
 
     TOOL = {"type": "function", **WEATHER["function"], "strict": False}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""/openapi.json of a running `frit serve`: valid, and requests that are made of it are answered as it says
-(tests/server/clients/clients.sh)."""
+"""Checks that /openapi.json of `frit serve` is valid, and that requests generated from it get the answers that it
+describes (tests/server/clients/clients.sh)."""
 import json
 import os
 import subprocess
@@ -30,14 +30,14 @@ class Document(unittest.TestCase):
             validate(json.load(reply))
 
     def test_requests_made_of_it_are_answered_as_it_says(self):
-        # The document says less than the server checks: a request may obey it and be refused for another reason; and
-        # fields that change nothing are not checked.
+        # The server checks more than the document says: a request may match the document and be refused for another
+        # reason. Fields that change nothing are not checked.
         program = os.path.join(os.path.dirname(sys.executable), "schemathesis")
         command = [program, "run", server.url + "/openapi.json", "-H", f"Authorization: Bearer {KEY}", "--checks", "all",
                    "--exclude-checks", "positive_data_acceptance,negative_data_rejection", "--phases",
                    "coverage,fuzzing", "--max-examples", "30", "--continue-on-failure", "--request-timeout", "120",
                    "--max-response-time", "100", "--no-color"]
-        with tempfile.TemporaryDirectory() as folder:   # it keeps what failed where it runs
+        with tempfile.TemporaryDirectory() as folder:   # the program writes failing examples into its folder
             run = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         self.assertEqual(run.returncode, 0, run.stdout[-6000:])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified pydantic-ai package against a running `frit serve` (tests/server/clients/clients.sh)."""
+"""Runs the unmodified pydantic-ai package with `frit serve` (tests/server/clients/clients.sh)."""
 import asyncio
 import unittest
 from typing import Literal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A running `frit serve` for the tests of clients; the program's path is the first argument."""
+"""Starts `frit serve` for the tests of clients. The program's path is the first argument."""
 import atexit
 import os
 import signal
@@ -13,13 +13,13 @@ KEY = "secret-key"
 
 
 class Server:
-    """8 sessions, a key, a free port."""
+    """A server with 8 sessions, a key and a free port."""
 
     def __init__(self, *arguments, key=KEY):
         command = [FRIT, "serve", "--port", "0", "--parallel", "8", "--max-queue", "2", "-c", "512", *arguments]
         command += ["--api-key", key] if key else []
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        atexit.register(self.process.kill)   # nothing, once it has stopped; tests that are skipped on the way never stop it
+        atexit.register(self.process.kill)   # a skipped test does not stop its server
         said = []
         for line in self.process.stderr:
             said.append(line)
@@ -37,7 +37,7 @@ class Server:
 
 
 class ToolServer(Server):
-    """With the model of tests/support/tool_model.h, named scripted."""
+    """A server with the model of tests/support/tool_model.h, named scripted."""
 
     def __init__(self, *arguments, key=KEY):
         self.folder = tempfile.TemporaryDirectory()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Chromium with a page that is watched, and what the tests do with it.
+// Opens the web UI in Chromium, watches its pages for errors, and has the actions of the tests.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -16,10 +16,10 @@ export function startBrowser() {
 
 export const CONTEXT = { viewport: { width: 1280, height: 800 }, acceptDownloads: true };
 
-// A page, and check(): nothing went wrong with it. allowed: a pattern of messages that a test provokes.
+// Opens a page. check() fails if the page had an error. allowed: a pattern of messages that the test provokes.
 export async function watch(context, url) {
     const page = await context.newPage(), faults = [];
-    page.setDefaultTimeout(120000);   // a busy machine is slow
+    page.setDefaultTimeout(120000);   // for busy machines
     page.on("console", (message) => {
         if (["error", "warning"].includes(message.type())) faults.push(`console: ${message.text()}`);
     });
@@ -35,15 +35,15 @@ export async function watch(context, url) {
     return { page, url, check };
 }
 
-// Opens the page and waits until it knows its models.
+// Opens the page and waits until its list of models is loaded.
 export async function visit({ page, url }) {
-    const answer = await page.goto(url).catch((error) => {   // where a password is asked for and there is none
+    const answer = await page.goto(url).catch((error) => {   // some pages ask for a password, which the test then gives
         if (!/ERR_INVALID_AUTH_CREDENTIALS/.test(error.message)) throw error;
     });
     if (answer?.ok()) await page.waitForFunction(() => document.querySelector(".model select")?.options.length > 0);
 }
 
-// ------------------------------------------------------------------------------------ what users do
+// ------------------------------------------------------------------------------------ actions of users
 
 export async function send(page, text) {
     await page.fill("#prompt", text);
@@ -55,7 +55,7 @@ export async function ended(page) {
     await rendered(page);
 }
 
-// Answers come slowly from here on, however fast the machine is.
+// Slows answers down from here on, so that their speed does not depend on the machine.
 export async function slowDown(page) {
     const session = await page.context().newCDPSession(page);
     await session.send("Network.emulateNetworkConditions",
@@ -71,7 +71,7 @@ export async function ask(page, text) {
     await rendered(page);
 }
 
-// Texts become HTML in a worker.
+// Waits until texts are HTML, which a worker makes.
 export async function rendered(page) {
     await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
 }
@@ -88,20 +88,20 @@ export async function openPanel(page, tab) {
     await page.getByRole("tab", { name: tab }).click();
 }
 
-// The next request for an answer, as JSON.
+// Returns the body of the next request for an answer.
 export async function nextRequest(page, act) {
     const request = page.waitForRequest((one) => one.url().endsWith("/v1/chat/completions"));
     await act();
     return (await request).postDataJSON();
 }
 
-// The events of a stream that has these deltas, and no end.
+// Returns the events of a stream with these deltas, without an end.
 export function events(deltas) {
     const chunks = deltas.map((delta) => ({ choices: [{ index: 0, delta, finish_reason: null }] }));
     return chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
 }
 
-// Answers every request with this text, in pieces, as a model would. JSON of deltas where it is a list.
+// Answers every request with a text in pieces, as a model would. A list has the deltas as JSON.
 export async function pretend(page, answer) {
     const deltas = Array.isArray(answer) ? answer : answer.match(/[^]{1,7}/g).map((content) => ({ content }));
     const end = { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
@@ -109,7 +109,7 @@ export async function pretend(page, answer) {
     await page.route("**/v1/chat/completions", (route) => route.fulfill({ contentType: "text/event-stream", body }));
 }
 
-// Serious and critical violations that axe finds. For a context with bypassCSP, which axe's script needs.
+// Returns the serious and critical violations that axe finds. The context must have bypassCSP, for axe's script.
 export async function violations(page) {
     const source = readFileSync(tools.resolve("axe-core/axe.min.js"), "utf8");
     await page.evaluate(source);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Conversations: answers, branches, the list, what a reload keeps.
+// Conversations: answers, branches, the list of conversations, and the state after a reload.
 import assert from "node:assert/strict";
 
 import { ask, button, ended, lastAnswer, nextRequest, openPanel, send, setNumber, slowDown } from "./browser.mjs";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model, a file or a title says is never run, loads nothing, and looks like no part of the page.
+// Text of a model, a file or a title must not be run, must load nothing, and must not look like a part of the page.
 import assert from "node:assert/strict";
 
 import { ask, button, lastAnswer, pretend, rendered, send } from "./browser.mjs";
@@ -63,7 +63,7 @@ async function markdownShowsAsItShould({ page }) {
     assert.equal(await prose.locator(".code-bar span").innerText(), "python");
 }
 
-// Texts that take a parser, a highlighter or the stack more than there is; what of them must be seen in the end.
+// Texts that could exhaust a parser, a highlighter or the stack, and the text that must be visible in the end.
 const LANGUAGES = "bash c cpp csharp css diff dockerfile go haskell ini java javascript json kotlin latex lua makefile markdown perl php python r ruby rust scala sql swift typescript xml yaml".split(" ");
 const fence = (language, code) => `\`\`\`${language}\n${code}\n\`\`\``;
 const HEAVY = [
@@ -84,9 +84,9 @@ const HEAVY = [
     ...LANGUAGES.map((language) => [`${language} of one long line`, fence(language, "aA a_0x(\"<[".repeat(4500)), "aA a_0x"]),
 ];
 
-const LONG_MS = 10000;   // on a machine that has much else to do; what hung took minutes
+const LONG_MS = 10000;   // for busy machines; a page that hung took minutes
 
-// The page answers while a text is worked on, and shows it in the end.
+// The page must respond while it renders a text, and show the text in the end.
 async function heavyTextsDoNotStopThePage({ page, url }) {
     for (const [name, text, seen] of HEAVY) {
         await pretend(page, [{ content: text }, { content: "\n\nThe *end*." }]);
@@ -156,7 +156,7 @@ async function hostileTitlesAndFilesAreTexts({ page }) {
     }
     assert.equal(await page.locator(".entry").count(), 1);
 
-    const n = 30000, many = {};   // branches of one long conversation
+    const n = 30000, many = {};   // the branches of a long conversation
     for (let i = 0; i < n; i++)
         many[`a${i}`] = { id: `a${i}`, parent: i < 40 || i > n - 40 ? (i === 0 ? "root" : "a0") : `a${i - 1}`, role: "tool", content: "x" };
     const start = Date.now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What happens to people: the context is full, the network is gone, another conversation waits, a file is to be read.
+// Situations of users: the context is full, the network is gone, another conversation waits, a file is read.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
@@ -30,7 +30,7 @@ async function aFullContextDropsTheOldestTurns({ page }) {
     assert.equal(await page.getByRole("alert").count(), 0);
     assert.match(await lastAnswer(page).locator(".prose").innerText(), /\w/);
     assert.match(await page.locator(".cut").innerText(), /The context is full/);
-    const again = await nextRequest(page, () => send(page, "Short."));   // begins as the one before
+    const again = await nextRequest(page, () => send(page, "Short."));   // this prompt begins like the one before
     await ended(page);
     assert.deepEqual(again.messages.slice(0, request.messages.length), request.messages);
     const after = page.locator(".cut + .message .said");
@@ -86,7 +86,7 @@ async function theGaugeIsThereAfterALoad({ page, url }) {
     await page.locator(".message.user").getByRole("button", { name: "Delete from here" }).click();
     await button(page, "Undo").click();
     assert.equal(await text(/of 1024 tokens/), n);
-    // The server did not say how long these are: it counts them.
+    // The server did not report the lengths of these messages, so it is asked to count their tokens.
     const node = { id: "a", parent: "root", role: "user", content: "Hello there." };
     const json = { format: "frit conversations", version: 1, conversations: [{ title: "t", nodes: { a: node }, chosen: { root: "a" }, settings: {} }] };
     await page.getByLabel("File to import").setInputFiles({ name: "a.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(json)) });
@@ -132,7 +132,8 @@ async function twoConversationsAreAnsweredSideBySide({ page }) {
     await page.keyboard.press("Escape");
     await ended(page);
     assert.match(await lastAnswer(page).innerText(), /Stopped\./);
-    await page.waitForFunction(() => document.querySelectorAll(".busy").length === 1);   // the other one goes on
+    await page.waitForFunction(() => document.querySelectorAll(".busy").length === 1);   // the other conversation
+                                                                                         // continues
     await page.locator(".entry", { hasText: "Hansel" }).locator("a").click();
     await page.locator(".said", { hasText: "Hansel" }).waitFor();
     await button(page, "Stop the answer").click();
@@ -154,7 +155,7 @@ async function eachConversationHasAnAddress({ page, url }) {
     const second = page.url();
     assert.notEqual(second, first);
     const shows = (text) => page.locator(".message.user .said", { hasText: text }).waitFor();
-    await page.goBack();   // the second one was a new one before, in this place
+    await page.goBack();   // the second conversation was a new one in the same place
     await shows("First");
     assert.equal(page.url(), first);
     await page.goForward();
@@ -270,7 +271,7 @@ async function theNetworksErrorsAreSaidInWords({ page }) {
     await lastAnswer(page).locator(".prose").waitFor();
     await ended(page);
     assert.equal(await page.getByRole("alert").count(), 0);
-    assert.equal(await page.locator(".message").count(), 2);   // and no branch is left
+    assert.equal(await page.locator(".message").count(), 2);   // no branch is left
     assert.equal(await page.locator(".branches").count(), 0);
 }
 
@@ -347,7 +348,7 @@ async function textFilesGoAlong({ page }) {
     assert.deepEqual(await chips(page), ["notes.md", "dropped.txt", "pasted.py"]);
 
     await page.waitForTimeout(300);
-    await page.reload();   // drafts have files too
+    await page.reload();   // drafts keep their files
     await page.locator(".chip").nth(2).waitFor();
     await openPanel(page, "General");
     await setNumber(page, "Longest answer", 3);

@@ -3,9 +3,9 @@
 //
 //     node tests/server/web_ui/run.mjs build/release/frit [NAME]     NAME: only the tests with this in their names
 //
-// Each *_test.mjs exports tests, { name, server, options, run }: a name, which server (servers.mjs), options of the
-// browser's context, and what is done with the page. After each, the page must have had no error, no violation of its
-// Content-Security-Policy, and no request to another host.
+// Each *_test.mjs exports tests, { name, server, options, run }: the test's name, its server (servers.mjs), options of
+// the browser's context, and a function that uses the page. After each test, the page must have had no error, no
+// violation of its Content-Security-Policy, and no request to another host.
 import { readdirSync } from "node:fs";
 
 import { CONTEXT, startBrowser, visit, watch } from "./browser.mjs";

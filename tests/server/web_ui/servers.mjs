@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The servers of the tests, started when a test first needs them.
+// The servers of the tests. Each is started when a test first needs it.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,8 +16,8 @@ export class Servers {
         this.running = new Map();
     }
 
-    // fable: the bundled model, with a context that tests can fill. careful: it reads 16 tokens of a prompt at once. scripted:
-    // tests/support/tool_model.h. keyed: the bundled one, with a key.
+    // fable: the bundled model, with a context that tests can fill. careful: it reads 16 tokens of a prompt at once.
+    // scripted: the model of tests/support/tool_model.h. keyed: the bundled model, with a key.
     arguments(name) {
         switch (name) {
         case "fable":

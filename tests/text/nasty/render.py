@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Renders the templates beside this file with Python's Jinja, set up as transformers sets it up, into expected.json.
+"""Renders the templates of this folder with Python's Jinja, set up like transformers, and writes expected.json.
 
     pip install jinja2 && python3 tests/text/nasty/render.py
 
-What stands in expected.json was made by this script with Jinja2 3.1.6 under Python 3.11, and never by frit.
+This script wrote expected.json with Jinja2 3.1.6 under Python 3.11. frit wrote no part of it.
 """
 import datetime
 import json

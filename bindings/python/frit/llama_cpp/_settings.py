@@ -30,7 +30,7 @@ FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
     "numa": ((False, True, 0, 1), "frit places memory itself on machines with several nodes"),
     "chat_handler": ((None,), "chats are what the model's template makes of them; images are not read"),
     "tokenizer": ((None,), "texts become tokens by the model's own vocabulary"),
-    # These are keywords of earlier versions. LangChain still names some of them.
+    # Keywords of earlier versions; LangChain still names some of them.
     "n_parts": ((-1, 1), "the number of a model's files is found"),
     "f16_kv": ((True, False), "type_k and type_v name the types of the cache"),   # ignored for years
     "mul_mat_q": ((None, True), "products are chosen by the device"),
@@ -39,7 +39,7 @@ FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
     "device": ((None, "cpu"), "n_gpu_layers says what runs on the GPU"),
     "rms_norm_eps": ((None,), "the model's file says it"),
 }
-# These keywords change how a result is computed, but not the result: any value is allowed.
+# Keywords that change how a result is computed, but not the result: any value is allowed.
 HINTS = ("n_ubatch", "flash_attn", "op_offload", "no_perf")
 
 
