@@ -187,6 +187,16 @@ static void fields_of_requests_can_be_changed(void **state)
     assert_null(json_object_get(sent, "ignore_eos"));
     assert_int_equal(number(sent, "min_tokens"), 4);
     json_decref(sent);
+    fake g = {.does = {good}, .n_does = 1};
+    m = ask(&g, "--requests 1 --text", 0);
+    json_decref(m);
+    sent = json_loads(g.bodies[0], 0, NULL);
+    const char *prompt = json_string_value(json_object_get(sent, "prompt"));
+    assert_non_null(prompt);
+    int n_spaces = 0;
+    for (const char *at = prompt; *at; at++) n_spaces += *at == ' ';
+    assert_int_equal(n_spaces, 7);   // eight words
+    json_decref(sent);
 }
 
 static void failures_are_counted_by_kind(void **state)
@@ -285,6 +295,8 @@ static void wrong_options_are_refused(void **state)
 {
     (void)state;
     expect("bench --url http://127.0.0.1:1", NULL, 2, NULL, "--url needs --requests");
+    expect("bench --rate 5", NULL, 2, NULL, "--rate needs --requests");
+    expect("bench --requests 1 --text", NULL, 2, NULL, "--text is for servers");
     expect("bench --requests 1 --url 127.0.0.1:1", NULL, has_curl() ? 2 : 1, NULL, has_curl() ? "is no address" : "");
     expect("bench --requests 1 --in 4 --shared-prefix 5", NULL, 2, NULL, "--shared-prefix 5 is more than the 4 tokens");
     expect("bench --requests 1 -o csv", NULL, 2, NULL, "requests are reported as md or json");

@@ -223,8 +223,10 @@ static int open_models(bench *b)
 
 static int run(void *ctx)
 {
-    const bench_args *args = ctx;
-    if (load_is_wanted(args)) return load_run(args);
+    bench_args *args = ctx;
+    if (args->load.n_requests > 0) return load_run(args);
+    if (load_check_unused(args) != CLI_DONE) return CLI_USAGE;
+    if (args->load.json) args->bench.format = "json";
     bench *b = calloc(1, sizeof *b);
     if (!b) return cli_no_memory();
     b->args = args;

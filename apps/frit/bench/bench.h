@@ -28,7 +28,7 @@ typedef struct load_options {   // of workloads (load.h)
     const char *concurrency;   // a list
     uint64_t seed;
     const char *url, *api_key, *body;   // url NULL: an engine in this process
-    bool json;
+    bool json, text;
 } load_options;
 
 typedef struct bench_args {
@@ -153,5 +153,5 @@ void bench_profile_print(const bench_run *run, const bench_row *row, int64_t n_s
 // ---------------------------------------------------------------------------------------- workloads
 
 const frit_option *load_rows(size_t *n_rows);
-bool load_is_wanted(const bench_args *args);
-int load_run(const bench_args *args);   // an exit code, having said why
+int load_check_unused(const bench_args *args);   // refuses options of workloads where none is asked for
+int load_run(const bench_args *args);            // an exit code, having said why

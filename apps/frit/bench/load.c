@@ -40,6 +40,8 @@ const frit_option *load_rows(size_t *n_rows)
         LOAD(url, .name = "url", .type = FRIT_OPTION_TEXT, .metavar = "URL",
              .help = "measure the server at this address, which has /v1/completions; --model names its model"),
         LOAD(api_key, .name = "api-key", .type = FRIT_OPTION_TEXT, .metavar = "KEY", .help = "key for the server"),
+        LOAD(text, .name = "text", .type = FRIT_OPTION_FLAG,
+             .help = "with --url: send prompts as text, A common words that are about A tokens, instead of token ids"),
         LOAD(body, .name = "body", .type = FRIT_OPTION_TEXT, .metavar = "JSON",
              .help = "more fields of each request, as an object; null leaves out a field that is sent otherwise"),
         LOAD(silence_s, .name = "max-silence", .type = FRIT_OPTION_INT, .min = 1, .max = 86400, .fallback = "300",
@@ -51,9 +53,14 @@ const frit_option *load_rows(size_t *n_rows)
     return rows;
 }
 
-bool load_is_wanted(const bench_args *args)
+int load_check_unused(const bench_args *args)
 {
-    return args->load.n_requests > 0 || args->load.url;
+    size_t n;
+    const frit_option *rows = load_rows(&n);
+    for (size_t i = 0; i < n; i++)
+        if (cli_is_typed(&args->common, rows[i].name) && strcmp(rows[i].name, "json") != 0)
+            return cli_usage("bench: --%s needs --requests, the number of requests", rows[i].name);
+    return CLI_DONE;
 }
 
 // ---------------------------------------------------------------------------------------- measurements
@@ -161,7 +168,7 @@ static int check(const bench_args *args)
 {
     const load_options *o = &args->load;
     const char *format = args->bench.format;
-    if (o->n_requests == 0) return cli_usage("bench: --url needs --requests, the number of requests to send");
+    if (o->text && !o->url) return cli_usage("bench: --text is for servers, which --url names");
     if (o->n_shared > o->n_in)
         return cli_usage("bench: --shared-prefix %d is more than the %d tokens of a prompt (--in)", o->n_shared,
                          o->n_in);

@@ -12,6 +12,15 @@
 
 enum { MAX_BODY = 1 << 16 };   // bytes of a reply that is no stream
 
+// Words that are a token each, with the space before them, in the vocabularies of most models.
+static const char words[][8] = {
+    "the",  "of",  "and",  "to",    "in",    "is",    "that", "for",   "it",   "as",    "was",  "with",  "be",
+    "by",   "on",  "not",  "he",    "his",   "but",   "at",   "are",   "this", "have",  "had",  "from",  "they",
+    "one",  "all", "we",   "her",   "she",   "there", "been", "if",    "more", "when",  "will", "would", "over",
+    "so",   "no",  "out",  "up",    "said",  "what",  "its",  "about", "than", "into",  "them", "can",   "only",
+    "time", "new", "some", "could", "these", "two",   "may",  "first", "then", "other", "do",   "any",
+};
+
 typedef struct client client;
 
 typedef struct served {
@@ -117,16 +126,18 @@ static size_t take_header(char *line, size_t size, size_t n, void *ctx)
 static void write_body(client *c, int32_t i)
 {
     served *s = c->s;
-    char id[16];
+    const bool is_text = s->args->load.text;
+    char item[16];
     load_case_prompt(s->load, i, s->prompt);
     c->body.n = 0;
-    cli_text_print(&c->body, "%s%s\"max_tokens\": %d, \"prompt\": [", s->fields, s->fields[1] ? ", " : "",
-                   s->load->n_out);
+    cli_text_print(&c->body, "%s%s\"max_tokens\": %d, \"prompt\": %c", s->fields, s->fields[1] ? ", " : "",
+                   s->load->n_out, is_text ? '"' : '[');
     for (int32_t k = 0; k < s->load->n_in; k++) {
-        const int n = snprintf(id, sizeof id, k > 0 ? ",%d" : "%d", s->prompt[k]);
-        cli_text_add(&c->body, id, (size_t)n);
+        const int n = is_text ? snprintf(item, sizeof item, k > 0 ? " %s" : "%s", words[s->prompt[k]])
+                              : snprintf(item, sizeof item, k > 0 ? ",%d" : "%d", s->prompt[k]);
+        cli_text_add(&c->body, item, (size_t)n);
     }
-    cli_text_print(&c->body, "]}");
+    cli_text_print(&c->body, is_text ? "\"}" : "]}");
 }
 
 static CURL *new_handle(const served *s)
@@ -466,11 +477,11 @@ int load_open_server(load_driver *driver, const bench_args *args)
     if (cli_is_typed(&args->common, "model")) snprintf(driver->name, sizeof driver->name, "%s", args->common.model);
     if (code == CLI_DONE) code = ask_models(s, driver);
     if (code == CLI_DONE) code = set_fields(s, driver);
+    if (args->load.text) driver->n_vocab = CLI_COUNT(words);
     s->multi = code == CLI_DONE ? curl_multi_init() : NULL;
     if (code == CLI_DONE && !s->multi) code = cli_no_memory();
     if (code == CLI_DONE)
-        snprintf(driver->what, sizeof driver->what,
-                 "POST %.150s %.200s, \"max_tokens\": %d, \"prompt\": [%d token ids]}", s->completions, s->fields,
-                 args->load.n_out, args->load.n_in);
+        snprintf(driver->what, sizeof driver->what, "POST %.150s %.200s, \"max_tokens\": %d, \"prompt\": [%d %s]}",
+                 s->completions, s->fields, args->load.n_out, args->load.n_in, args->load.text ? "words" : "token ids");
     return code;
 }
