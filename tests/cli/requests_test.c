@@ -327,6 +327,22 @@ static void an_engine_answers_all_requests(void **state)
     outcome_free(&o);
 }
 
+static void several_measurements_end_with_a_table_of_all(void **state)
+{
+    (void)state;
+    outcome o = frit("bench -q --requests 2 --in 4 --out 2 --concurrency 1,2", NULL);
+    assert_int_equal(o.code, 0);
+    const char *table = strstr(o.out, "| at once | round | failed |");
+    assert_non_null(table);
+    assert_non_null(strstr(table, "|       1 |     1 |      0 |"));
+    assert_non_null(strstr(table, "|       2 |     1 |      0 |"));
+    outcome_free(&o);
+    o = frit("bench -q --requests 2 --in 4 --out 2", NULL);
+    assert_null(strstr(o.out, "| at once |"));
+    assert_non_null(strstr(o.out, "| between tokens (ITL) "));
+    outcome_free(&o);
+}
+
 static void one_token_has_no_time_after_the_first(void **state)
 {
     (void)state;
@@ -350,6 +366,7 @@ int main(void)
         cmocka_unit_test(a_server_that_is_not_there_is_named),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(an_engine_answers_all_requests),
+        cmocka_unit_test(several_measurements_end_with_a_table_of_all),
         cmocka_unit_test(one_token_has_no_time_after_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

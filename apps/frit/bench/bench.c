@@ -267,6 +267,7 @@ const cli_command cli_command_bench = {
         "  frit bench model.gguf                          pp512 and tg128, five times each\n"
         "  frit bench model.gguf -p 0 -d 0,1024-8192*2    generation after longer and longer contexts\n"
         "  frit bench model.gguf -p 0 -n 64 -npl 1,2,4,8  sequences that share each step\n"
+        "  frit bench --url http://127.0.0.1:8080 --requests 256\n"
         "  frit bench a.gguf b.gguf -t 1-8 -o csv         two models, each with one to eight threads\n"
         "  frit bench model.gguf --profile                where the time goes\n"
         "  frit bench --random llama-8b                   untrained weights run as fast as trained ones\n"

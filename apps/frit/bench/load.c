@@ -69,7 +69,9 @@ typedef struct session {
     const bench_args *args;
     load_driver driver;
     bench_list concurrency;
-    json_t *results;   // NULL: tables
+    json_t *results;    // NULL: tables
+    load_line *lines;   // [n_lines]: the measurements so far
+    size_t n_lines;
     int64_t n_failed;
     int n_cases;
 } session;
@@ -115,8 +117,12 @@ static int report(session *s, const load_case *load, load_result *result)
         json_t *object = load_json(&report);
         return json_array_append_new(s->results, object) == 0 ? CLI_DONE : cli_no_memory();
     }
-    if (s->n_cases > 1) cli_print("\n");
+    load_line *lines = realloc(s->lines, (s->n_lines + 1) * sizeof *lines);
+    if (!lines) return cli_no_memory();
+    s->lines = lines;
+    if (s->n_lines > 0) cli_print("\n");
     load_print_tables(&report);
+    s->lines[s->n_lines++] = load_line_of(&report);
     return CLI_DONE;
 }
 
@@ -154,6 +160,7 @@ static int measure_all(session *s)
     for (int i = 0; i < s->concurrency.n && code == CLI_DONE; i++)
         for (int32_t round = 1; round <= s->args->load.n_rounds && code == CLI_DONE; round++)
             code = measure(s, s->concurrency.values[i], round);
+    if (s->n_lines > 1) load_print_lines(s->lines, s->n_lines);
     if (s->results && json_array_size(s->results) > 0) {
         const int printed = cli_print_json(json_incref(s->results), JSON_INDENT(2) | JSON_REAL_PRECISION(9));
         if (code == CLI_DONE) code = printed;
@@ -217,6 +224,7 @@ int load_run(const bench_args *args)
     if (code == CLI_DONE) code = measure_all(s);
     if (s->driver.ctx) s->driver.close(s->driver.ctx);
     json_decref(s->results);
+    free(s->lines);
     free(s);
     return code;
 }

@@ -141,4 +141,14 @@ typedef struct load_report {
     load_result *result;
 } load_report;
 void load_print_tables(const load_report *report);
+
+// The row of a measurement in the table of all measurements.
+typedef struct load_line {
+    int32_t n_at_once, round;
+    int64_t n_failed;
+    double requests, output, total;    // per second
+    double ttft[2], tpot[2], itl[2];   // median and 99th percentile, in seconds
+} load_line;
+load_line load_line_of(const load_report *report);
+void load_print_lines(const load_line *lines, size_t n);
 struct json_t *load_json(const load_report *report);   // NULL: out of memory

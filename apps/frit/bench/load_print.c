@@ -3,6 +3,7 @@
 #include "frit/bench/load.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct metric {
@@ -155,6 +156,53 @@ void load_print_tables(const load_report *report)
     print_errors(report->result);
     print_remarks(report);
     cli_flush();
+}
+
+static void set_pair(double pair[2], load_series *series)
+{
+    const load_summary s = load_summarize(series);
+    pair[0] = s.median;
+    pair[1] = s.p99;
+}
+
+load_line load_line_of(const load_report *report)
+{
+    load_result *r = report->result;
+    load_line line = {.n_at_once = report->load->n_at_once,
+                      .round = report->load->round,
+                      .n_failed = r->n_failed,
+                      .requests = rate_of(r, r->n_done),
+                      .output = rate_of(r, r->n_out),
+                      .total = rate_of(r, r->n_in + r->n_out)};
+    set_pair(line.ttft, &r->ttft);
+    set_pair(line.tpot, &r->tpot);
+    set_pair(line.itl, &r->itl);
+    return line;
+}
+
+void load_print_lines(const load_line *lines, size_t n)
+{
+    bench_column columns[] = {{.title = "at once"},         {.title = "round"},
+                              {.title = "failed"},          {.title = "requests/s"},
+                              {.title = "output tokens/s"}, {.title = "total tokens/s"},
+                              {.title = "TTFT median ms"},  {.title = "p99"},
+                              {.title = "TPOT median ms"},  {.title = "p99"},
+                              {.title = "ITL median ms"},   {.title = "p99"}};
+    table_row *rows = calloc(n, sizeof *rows);
+    for (size_t i = 0; i < n && rows; i++) {
+        const load_line *l = &lines[i];
+        const double values[] = {l->requests,      l->output,        l->total,
+                                 1e3 * l->ttft[0], 1e3 * l->ttft[1], 1e3 * l->tpot[0],
+                                 1e3 * l->tpot[1], 1e3 * l->itl[0],  1e3 * l->itl[1]};
+        snprintf(rows[i].cells[0], sizeof rows[i].cells[0], l->n_at_once > 0 ? "%d" : "all", l->n_at_once);
+        snprintf(rows[i].cells[1], sizeof rows[i].cells[1], "%d", l->round);
+        snprintf(rows[i].cells[2], sizeof rows[i].cells[2], "%lld", (long long)l->n_failed);
+        for (size_t k = 0; k < CLI_COUNT(values); k++)
+            snprintf(rows[i].cells[k + 3], sizeof rows[i].cells[k + 3], "%.2f", values[k]);
+    }
+    cli_print("\n");
+    if (rows) print_table(columns, CLI_COUNT(columns), rows, n);
+    free(rows);
 }
 
 // ---------------------------------------------------------------------------------------- JSON
