@@ -26,7 +26,8 @@ typedef struct fake {
     int listener, port;
     pthread_t thread;
     behaviour does[16];   // of one request after the other; the last one for all others
-    int n_does, n_requests;
+    int n_does;
+    _Atomic int n_requests;
     char bodies[8][8192];   // of the first requests
 } fake;
 
