@@ -215,6 +215,8 @@ static void events_of_streams(void **state)
     assert_true(e.is_error && e.n_message == 4);
     e = read_event("{\"error\":null,\"choices\":null,\"usage\":7}");
     assert_true(!e.is_error && !e.has_choice);
+    e = read_event("{\"choices\":[{\"text\":\"\",\"finish_reason\":\"\"}]}");
+    assert_true(e.has_choice && !e.is_end);
     e = read_event("{}");
     assert_true(!e.has_choice && !e.is_error);
     e = read_event("{\"usage\":{\"completion_tokens\":99999999999999999999999999}}");

@@ -141,10 +141,19 @@ static bool read_delta(scan *s, span key, load_event *event)
     return is_text ? read_text(s, event) : skip_value(s, key, event);
 }
 
+// Some servers send "" until the answer ends.
+static bool read_reason(scan *s, load_event *event)
+{
+    span reason;
+    const bool good = read_string(s, &reason);
+    event->is_end = event->is_end || (good && reason.n > 0);
+    return good;
+}
+
 static bool read_choice(scan *s, span key, load_event *event)
 {
     if (is_key(key, "text")) return read_text(s, event);
-    if (is_key(key, "finish_reason")) event->is_end = event->is_end || peek(s) == '"';
+    if (is_key(key, "finish_reason") && peek(s) == '"') return read_reason(s, event);
     if (is_key(key, "delta") && peek(s) == '{') return read_object(s, read_delta, event);
     return skip_value(s, key, event);
 }

@@ -51,7 +51,8 @@ struct client {   // a connection, and the request that it has
     long status;    // of HTTP; 0: not known yet
     double heard;   // when bytes came last
     bool is_busy, has_ended;
-    char kind[48], example[240];   // of the error; "": none
+    char detail[CURL_ERROR_SIZE];   // libcurl's sentence about a failure
+    char kind[48], example[240];    // the error; "": none
 };
 
 static double now_of(const served *s)
@@ -168,6 +169,7 @@ static client *new_client(served *s)
     curl_easy_setopt(c->curl, CURLOPT_POST, 1L);
     curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, take_bytes);
     curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, c);
+    curl_easy_setopt(c->curl, CURLOPT_ERRORBUFFER, c->detail);
     curl_easy_setopt(c->curl, CURLOPT_PRIVATE, c);
     return c;
 }
@@ -186,7 +188,7 @@ static bool begin(served *s)
     write_body(c, s->queue.next++);
     c->status = 0;
     c->has_ended = false;
-    c->kind[0] = 0;
+    c->kind[0] = c->detail[0] = 0;
     c->lines.n = c->reply.n = 0;
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, c->body.data);
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)c->body.n);
@@ -215,7 +217,7 @@ static void fail_refused(client *c)
 
 static void judge(client *c, CURLcode code)
 {
-    const char *why = curl_easy_strerror(code);
+    const char *why = c->detail[0] ? c->detail : curl_easy_strerror(code);
     const bool is_unreached =
         code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY;
     if (c->kind[0]) return;
