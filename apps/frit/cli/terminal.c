@@ -6,6 +6,7 @@
 #include "frit/cli/wrap.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -35,12 +36,12 @@ void cli_print(const char *format, ...)
     free(text.data);
 }
 
-static bool bar_is_shown;   // the cursor is on the bar's line
+// True if the cursor is on the bar's line. Threads of a server that load models or render chats write notes too.
+static atomic_bool bar_is_shown;
 
 static void clear_bar(void)
 {
-    if (bar_is_shown) fprintf(stderr, "\r%*s\r", 78, "");
-    bar_is_shown = false;
+    if (atomic_exchange(&bar_is_shown, false)) fprintf(stderr, "\r%*s\r", 78, "");
 }
 
 void cli_say(const char *format, va_list args)
@@ -176,7 +177,7 @@ bool cli_progress_step(void *ctx, double done)
         fprintf(stderr, "\r%s [%s] %3.0f%%%-14s", progress->what, bar, 100 * done, left);
         fflush(stderr);
         progress->last_ns = now;
-        bar_is_shown = true;
+        atomic_store(&bar_is_shown, true);
     }
     return cli_interrupted == 0;
 }
@@ -193,7 +194,7 @@ int cli_probe(const cli_common *common, frit_machine *machine, int32_t n_threads
     cli_progress_start(&progress, common, "measuring memory and arithmetic of this machine");
     cli_flush();
     if (progress.on) fprintf(stderr, "\r%s ...", progress.what), fflush(stderr);
-    bar_is_shown = progress.on;
+    atomic_store(&bar_is_shown, progress.on);
     const bool before = cli_exit_on_signal(true);
     const frit_status status = frit_machine_probe(machine, n_threads);
     cli_exit_on_signal(before);
