@@ -4,6 +4,7 @@
 
 #include "support/support.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,37 @@ static void prompts_are_functions_of_the_seed(void **state)
     load_case_prompt(&load, 1, a);
     load_case_prompt(&load, 2, b);
     assert_memory_equal(a, b, sizeof a);
+}
+
+static void bodies_are_json_with_the_prompt(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    char *fields;
+    frit_token tokens[N], expected[N];
+    assert_int_equal(load_body_fields(&fields, "a \"model\"", "{\"top_k\": 3, \"ignore_eos\": null}"), 0);
+    load_case load = {.n_in = N, .n_out = 7, .n_vocab = INT32_MAX, .seed = 3};
+    for (int is_text = 0; is_text < 2; is_text++) {
+        if (is_text) load.n_vocab = LOAD_WORDS;
+        const size_t size = load_body_size(fields, &load);
+        char *body = malloc(size);
+        assert_non_null(body);
+        const size_t n = load_body_write(body, fields, &load, 5, is_text, tokens);
+        assert_true(n <= size);
+        json_t *json = json_loadb(body, n, 0, NULL);
+        const json_t *prompt = json_object_get(json, "prompt");
+        assert_string_equal(json_string_value(json_object_get(json, "model")), "a \"model\"");
+        assert_int_equal(json_integer_value(json_object_get(json, "max_tokens")), 7);
+        assert_int_equal(json_integer_value(json_object_get(json, "top_k")), 3);
+        assert_null(json_object_get(json, "ignore_eos"));
+        load_case_prompt(&load, 5, expected);
+        for (size_t i = 0; i < N && !is_text; i++)
+            assert_int_equal(json_integer_value(json_array_get(prompt, i)), expected[i]);
+        if (is_text) assert_true(json_string_length(prompt) > 3 * N);
+        json_decref(json);
+        free(body);
+    }
+    free(fields);
 }
 
 static void the_queue_keeps_rate_and_concurrency(void **state)
@@ -320,6 +352,7 @@ int main(void)
         cmocka_unit_test(errors_are_counted_by_kind),
         cmocka_unit_test(requests_arrive_at_the_rate),
         cmocka_unit_test(prompts_are_functions_of_the_seed),
+        cmocka_unit_test(bodies_are_json_with_the_prompt),
         cmocka_unit_test(the_queue_keeps_rate_and_concurrency),
         cmocka_unit_test(events_of_streams),
         cmocka_unit_test(broken_events_are_refused),

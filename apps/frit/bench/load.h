@@ -5,6 +5,7 @@
 //     load_plan.c       when each request begins, and the tokens of its prompt
 //     load_offline.c    answers by an engine
 //     load_http.c       answers by a server (load_no_curl.c: in builds without libcurl)
+//     load_body.c       bodies of requests to a server
 //     load_event.c      events of a server's stream
 //     load_result.c     times, counts and percentiles
 //     load_print.c      tables and JSON
@@ -109,6 +110,18 @@ typedef struct load_driver {
 // Exit codes, having said why.
 int load_open_offline(load_driver *driver, const bench_args *args, int32_t n_lanes);
 int load_open_server(load_driver *driver, const bench_args *args);
+
+// ---------------------------------------------------------------------------------------- requests to a server
+
+enum { LOAD_WORDS = 64 };   // prompts of text have these many different words
+// The fields that all requests share, as JSON without the last brace, malloc'd. `more` (NULL: none) is a JSON object
+// that changes them. An exit code, having said why.
+int load_body_fields(char **fields, const char *model, const char *more);
+size_t load_body_size(const char *fields, const load_case *load);   // bytes of a body at most
+// Writes the body of the i-th request, and returns its size. `tokens` [n_in] is scratch. A prompt of text is for a case
+// whose n_vocab is LOAD_WORDS.
+size_t load_body_write(char *out, const char *fields, const load_case *load, int32_t i, bool is_text,
+                       frit_token *tokens);
 
 // ---------------------------------------------------------------------------------------- streams of a server
 

@@ -12,15 +12,6 @@
 
 enum { MAX_BODY = 1 << 16 };   // bytes of a reply that is no stream
 
-// Words that are a token each, with the space before them, in the vocabularies of most models.
-static const char words[][8] = {
-    "the",  "of",  "and",  "to",    "in",    "is",    "that", "for",   "it",   "as",    "was",  "with",  "be",
-    "by",   "on",  "not",  "he",    "his",   "but",   "at",   "are",   "this", "have",  "had",  "from",  "they",
-    "one",  "all", "we",   "her",   "she",   "there", "been", "if",    "more", "when",  "will", "would", "over",
-    "so",   "no",  "out",  "up",    "said",  "what",  "its",  "about", "than", "into",  "them", "can",   "only",
-    "time", "new", "some", "could", "these", "two",   "may",  "first", "then", "other", "do",   "any",
-};
-
 typedef struct client client;
 
 typedef struct served {
@@ -45,7 +36,9 @@ typedef struct served {
 struct client {   // a connection, and the request that it has
     served *s;
     CURL *curl;
-    cli_text body, reply;   // reply: if it is no stream
+    char *body;
+    size_t body_size;
+    cli_text reply;   // if it is no stream
     load_lines lines;
     load_answer answer;
     long status;    // of HTTP; 0: not known yet
@@ -124,21 +117,18 @@ static size_t take_header(char *line, size_t size, size_t n, void *ctx)
 
 // ---------------------------------------------------------------------------------------- requests
 
-static void write_body(client *c, int32_t i)
+static bool write_body(client *c, int32_t i)
 {
-    served *s = c->s;
-    const bool is_text = s->args->load.text;
-    char item[16];
-    load_case_prompt(s->load, i, s->prompt);
-    c->body.n = 0;
-    cli_text_print(&c->body, "%s%s\"max_tokens\": %d, \"prompt\": %c", s->fields, s->fields[1] ? ", " : "",
-                   s->load->n_out, is_text ? '"' : '[');
-    for (int32_t k = 0; k < s->load->n_in; k++) {
-        const int n = is_text ? snprintf(item, sizeof item, k > 0 ? " %s" : "%s", words[s->prompt[k]])
-                              : snprintf(item, sizeof item, k > 0 ? ",%d" : "%d", s->prompt[k]);
-        cli_text_add(&c->body, item, (size_t)n);
-    }
-    cli_text_print(&c->body, is_text ? "\"}" : "]}");
+    const served *s = c->s;
+    const size_t size = load_body_size(s->fields, s->load);
+    char *body = c->body_size < size ? realloc(c->body, size) : c->body;
+    if (!body) return false;
+    c->body = body;
+    if (c->body_size < size) c->body_size = size;
+    const size_t n = load_body_write(body, s->fields, s->load, i, s->args->load.text, s->prompt);
+    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);
+    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)n);
+    return true;
 }
 
 static CURL *new_handle(const served *s)
@@ -184,14 +174,11 @@ static client *find_idle(served *s)
 static bool begin(served *s)
 {
     client *c = find_idle(s);
-    if (!c || !c->curl) return false;
-    write_body(c, s->queue.next++);
+    if (!c || !c->curl || !write_body(c, s->queue.next++)) return false;
     c->status = 0;
     c->has_ended = false;
     c->kind[0] = c->detail[0] = 0;
     c->lines.n = c->reply.n = 0;
-    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, c->body.data);
-    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)c->body.n);
     c->heard = now_of(s);
     load_answer_begin(&c->answer, c->heard);
     if (curl_multi_add_handle(s->multi, c->curl) != CURLM_OK) return false;
@@ -340,7 +327,7 @@ static void close_served(void *ctx)
     for (int32_t i = 0; i < s->n_clients; i++) {
         client *c = s->clients[i];
         curl_easy_cleanup(c->curl);
-        free(c->body.data);
+        free(c->body);
         free(c->reply.data);
         load_lines_free(&c->lines);
         load_answer_free(&c->answer);
@@ -430,43 +417,6 @@ static int ask_models(served *s, load_driver *driver)
     return result;
 }
 
-// Fields of --body replace those that are always sent; null leaves one out.
-static int merge_body(json_t *fields, const char *body)
-{
-    json_error_t error;
-    const char *name;
-    json_t *value;
-    void *next;
-    json_t *more = json_loads(body, 0, &error);
-    if (!json_is_object(more)) {
-        json_decref(more);
-        return cli_usage("bench: --body: '%s' is no JSON object like {\"top_k\": 40}", body);
-    }
-    const bool good = json_object_update(fields, more) == 0;
-    json_decref(more);
-    json_object_foreach_safe(fields, next, name, value)
-    {
-        if (json_is_null(value)) json_object_del(fields, name);
-    }
-    if (json_object_get(fields, "prompt") || json_object_get(fields, "max_tokens"))
-        return cli_usage("bench: --body: the prompt and max_tokens are those of --in and --out");
-    return good ? CLI_DONE : cli_no_memory();
-}
-
-static int set_fields(served *s, const load_driver *driver)
-{
-    const char *body = s->args->load.body;
-    json_t *fields = json_pack("{s:s, s:b, s:{s:b}, s:i, s:b}", "model", driver->name, "stream", 1, "stream_options",
-                               "include_usage", 1, "temperature", 0, "ignore_eos", 1);
-    const int code = fields && body ? merge_body(fields, body) : CLI_DONE;
-    s->fields = fields && code == CLI_DONE ? json_dumps(fields, JSON_PRESERVE_ORDER) : NULL;
-    json_decref(fields);
-    if (code != CLI_DONE) return code;
-    if (!s->fields) return cli_no_memory();
-    s->fields[strlen(s->fields) - 1] = 0;
-    return CLI_DONE;
-}
-
 int load_open_server(load_driver *driver, const bench_args *args)
 {
     *driver = (load_driver){.run = run, .close = close_served, .kind = "served"};
@@ -478,8 +428,8 @@ int load_open_server(load_driver *driver, const bench_args *args)
     int code = set_address(s, args->load.url);
     if (cli_is_typed(&args->common, "model")) snprintf(driver->name, sizeof driver->name, "%s", args->common.model);
     if (code == CLI_DONE) code = ask_models(s, driver);
-    if (code == CLI_DONE) code = set_fields(s, driver);
-    if (args->load.text) driver->n_vocab = CLI_COUNT(words);
+    if (code == CLI_DONE) code = load_body_fields(&s->fields, driver->name, args->load.body);
+    if (args->load.text) driver->n_vocab = LOAD_WORDS;
     s->multi = code == CLI_DONE ? curl_multi_init() : NULL;
     if (code == CLI_DONE && !s->multi) code = cli_no_memory();
     if (code == CLI_DONE)
