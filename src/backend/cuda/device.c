@@ -8,6 +8,7 @@
 #include "backend/cuda/ops/products.h"
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
+#include "backend/cuda/recordings.h"
 #include "backend/cuda/weights/weight_stream.h"
 #include "backend/cuda/weights/weights.h"
 #include "base/file/file.h"
@@ -126,6 +127,7 @@ static void cuda_close(frit_device *base)
         if (d->uploads) d->driver.stream_wait(d->uploads);
         if (d->stream) d->driver.stream_wait(d->stream);
         frit_cuda_weight_stream_close(d);
+        frit_cuda_recordings_forget(d, NULL);
         if (d->loader.gpu) frit_cuda_loader_close(&d->loader);
         frit_cuda_tensors_free(d);
         frit_cuda_free_bytes(d, d->scratch.address);
@@ -148,6 +150,7 @@ static void cuda_close(frit_device *base)
         if (d->uploads) d->driver.stream_free(d->uploads);
         if (d->stream) d->driver.stream_free(d->stream);
     }
+    free(d->recordings);
     free(d->kernels);
     free(d->blas_plans);
     frit_cuda_autotune_free(&d->autotune);

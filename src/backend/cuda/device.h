@@ -110,8 +110,9 @@ typedef struct frit_cuda_device {
     size_t n_streaming;     // number of executables that ever streamed
     frit_exec *streamed;    // the streaming executable that ran last
     frit_cuda_picks picks;
-    struct frit_cuda_adapters *adapters;   // adapt.h; NULL: there was no adapter yet
-    struct frit_cuda_profile *profile;     // profile.h; NULL: times are not counted
+    struct frit_cuda_recordings *recordings;   // recordings.h; NULL: no step was recorded yet
+    struct frit_cuda_adapters *adapters;       // adapt.h; NULL: there was no adapter yet
+    struct frit_cuda_profile *profile;         // profile.h; NULL: times are not counted
     frit_ticket n_submitted, n_done;
     frit_status failure;   // of a step that poll found done
     char sentence[FRIT_ERROR_BYTES];

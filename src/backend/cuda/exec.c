@@ -5,6 +5,7 @@
 #include "backend/cuda/ops/products.h"
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
+#include "backend/cuda/recordings.h"
 #include "backend/cuda/step_input.h"
 #include "backend/cuda/weights/weight_stream.h"
 
@@ -81,12 +82,6 @@ frit_status frit_cuda_plan_alloc(frit_exec *exec, uint64_t n_bytes, bool clears,
                            "clearing memory");
 }
 
-static void forget_recording(const frit_cuda_device *d, frit_cuda_recording *recording)
-{
-    if (recording->graph) d->driver.graph_exec_free(recording->graph);
-    *recording = (frit_cuda_recording){0};
-}
-
 void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
 {
     frit_cuda_device *d = (frit_cuda_device *)base;
@@ -94,7 +89,7 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     d->driver.context_use(d->gpu.context);
     d->driver.stream_wait(d->stream);
     frit_cuda_weight_stream_forget(exec);
-    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) forget_recording(d, &exec->recordings[i]);
+    frit_cuda_recordings_forget(d, exec);
     frit_cuda_free_bytes(d, exec->inputs.address);
     frit_cuda_matmuls_free(exec);
     for (int i = 0; i < exec->n_buffers; i++) frit_cuda_free_bytes(d, exec->buffers[i].address);
@@ -195,36 +190,22 @@ static frit_status run_launches(frit_exec *exec, const frit_cuda_step *step)
     return step->n_picks > 0 ? run_picks(exec, step, step->n_passes) : FRIT_OK;
 }
 
-static frit_status record(frit_exec *exec, const frit_cuda_step *step, frit_cuda_recording *recording)
-{
-    frit_cuda_device *d = exec->device;
-    frit_cuda_graph graph = NULL;
-    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.capture_begin(d->stream, FRIT_CUDA_CAPTURE_THREAD), "recording"));
-    frit_status status = run_launches(exec, step);
-    const int result = d->driver.capture_end(d->stream, &graph);
-    if (status == FRIT_OK) status = frit_cuda_check(&d->driver, result, "recording the kernels of a step");
-    if (status == FRIT_OK)
-        status = frit_cuda_check(&d->driver, d->driver.graph_prepare(&recording->graph, graph, 0), "preparing a graph");
-    if (graph) d->driver.graph_free(graph);
-    return status;
-}
-
 // True if a step of the same shape is likely to follow: it has few rows, or one row for each of some sequences. Steps
 // with adapters are not recorded, because the address of the adapters' table may change.
 static bool is_recorded(const frit_batch *batch)
 {
-    enum { MOST_ROWS = 16, MOST_SEQS = 128 };
+    enum { MOST_ROWS = 16, MOST_SEQS = 256 };
     if (batch->scales) return false;
     return batch->n_rows <= MOST_ROWS || (batch->n_rows <= MOST_SEQS && batch->n_rows == batch->n_seqs);
 }
 
-// Launches the kernels of the step. The second step with the same key is recorded as a graph, and later ones launch it.
+// Launches the kernels of the step, or the graph of a recorded one.
 static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const frit_cuda_flight *flight)
 {
     frit_cuda_device *d = exec->device;
     const frit_batch *batch = step->batch;
+    frit_cuda_recording *recording;
     if (d->profile || !is_recorded(batch) || exec->n_streamed > 0) return run_launches(exec, step);
-    frit_cuda_recording *recording = &exec->recordings[flight - d->flights];
     const frit_cuda_graph_key key = {.n_rows = batch->n_rows,
                                      .n_outs = batch->n_outs,
                                      .n_seqs = batch->n_seqs,
@@ -235,13 +216,11 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
                                      .input = flight->input.address,
                                      .scratch = step->scratch,
                                      .work = step->work,
-                                     .picked = step->picked};
-    if (memcmp(&key, &recording->key, sizeof key) != 0) {
-        forget_recording(d, recording);
-        recording->key = key;
-        return run_launches(exec, step);
-    }
-    if (!recording->graph) FRIT_TRY(record(exec, step, recording));
+                                     .picked = step->picked,
+                                     .exec = exec};
+    FRIT_TRY(frit_cuda_recordings_find(d, &key, &recording));
+    if (recording && !recording->graph) frit_cuda_recordings_record(recording, exec, step, run_launches);
+    if (!recording || !recording->graph) return run_launches(exec, step);
     return frit_cuda_check(&d->driver, d->driver.graph_launch(recording->graph, d->stream), "launching a step");
 }
 

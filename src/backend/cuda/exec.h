@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/exec.h: an executable: a plan as a list of launches, and running it. Steps that repeat run as a graph
-// of the driver's.
+// backend/cuda/exec.h: an executable: a plan as a list of launches, and running it.
 #pragma once
 #include "backend/cuda/launch.h"
-
-// The values on which the launches of a step depend. A graph can be launched again while its key is equal.
-typedef struct frit_cuda_graph_key {
-    int32_t n_rows, n_outs, n_seqs, page_stride, n_row_tiles, n_picks, n_passes, pad;
-    uint64_t input, scratch, work, picked;
-} frit_cuda_graph_key;
-
-typedef struct frit_cuda_recording {
-    frit_cuda_graph_key key;
-    frit_cuda_graph_exec graph;   // NULL: the key was seen once
-} frit_cuda_recording;
 
 struct frit_exec {
     frit_cuda_device *device;
@@ -29,14 +17,13 @@ struct frit_exec {
     int n_dispatches;
     frit_cuda_buffer *buffers;   // [n_buffers]: memory that lives as long as the plan
     int n_buffers;
-    bool *is_f16;          // [plan->graph->n_nodes]: queries in f16, for attend.h
-    bool *is_f16_input;    // [plan->graph->n_nodes]: rows in f16, for gemms (f16_input.h)
-    uint64_t work_bytes;   // of the device's work memory, at most, in a launch
-    bool is_precise;       // products are in f32 (precise.h)
-    uint64_t counters;     // of gemv.h: u32 [multiprocessors], zero between launches; 0: not allocated yet
-    frit_cuda_recording recordings[FRIT_CUDA_FLIGHTS];   // by the flight whose input the graph reads
-    frit_cuda_memory inputs;                             // results of other devices
-    frit_cuda_tensor *streamed;                          // [n_streamed]: content of the stream buffer, with offsets
+    bool *is_f16;                 // [plan->graph->n_nodes]: queries in f16, for attend.h
+    bool *is_f16_input;           // [plan->graph->n_nodes]: rows in f16, for gemms (f16_input.h)
+    uint64_t work_bytes;          // of the device's work memory, at most, in a launch
+    bool is_precise;              // products are in f32 (precise.h)
+    uint64_t counters;            // of gemv.h: u32 [multiprocessors], zero between launches; 0: not allocated yet
+    frit_cuda_memory inputs;      // results of other devices
+    frit_cuda_tensor *streamed;   // [n_streamed]: content of the stream buffer, with offsets
     size_t n_streamed;
     uint64_t streamed_bytes;
     int stream_buffer;
