@@ -106,7 +106,8 @@ frit_status frit_flight_wait(frit_engine *engine)
     const uint64_t now = frit_time_ns();
     const uint64_t start =
         flight->start_ns > engine->flights.completed_ns ? flight->start_ns : engine->flights.completed_ns;
-    if (!is_old) frit_schedule_measure(engine, &flight->step, now - start);
+    const bool made_plan = engine->plans.n_made != flight->n_plans;   // by this step or by one submitted after it
+    if (!is_old && !made_plan) frit_schedule_measure(engine, &flight->step, now - start);
     engine->flights.completed_ns = now;
     const bool was_in_step = engine->in_step;
     engine->in_step = true;   // row functions are called
@@ -143,6 +144,7 @@ static frit_status start_step(frit_engine *engine, frit_flight *flight)
     flight->number = 0;
     flight->is_ahead = false;
     flight->start_ns = frit_time_ns();
+    flight->n_plans = engine->plans.n_made;
     engine->in_step = true;
     const frit_status status = frit_step_submit(engine, flight);
     engine->in_step = false;

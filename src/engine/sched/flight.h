@@ -15,6 +15,7 @@ typedef struct frit_flight {
     frit_step_output output;
     float *hidden;   // [n_batch, n_embd]: hidden states of its rows; NULL: no session of the engine stores them
     uint64_t start_ns;
+    size_t n_plans;       // engine->plans.n_made when the step was started
     bool is_ahead;        // the caller may wait for it long after it has run
     frit_status status;   // once it has completed
     frit_failure failure;
