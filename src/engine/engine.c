@@ -12,7 +12,8 @@
 enum {
     DEFAULT_BATCH = 512,
     LARGE_BATCH = 2048,
-    LOGITS_BYTES = 64 << 20,   // most bytes of a step's logits, if it has several rows of them
+    LOGITS_BYTES = 64 << 20,   // most bytes of a step's logits, if it has more rows of them than sessions
+    LARGE_OUTS = 256,          // sessions that may generate together on devices with much memory
 };
 
 static frit_status check_model(const frit_model *model)
@@ -43,11 +44,13 @@ static frit_status make_step_buffers(frit_engine *engine)
     return frit_arena_failed(&engine->arena) ? frit_fail_memory(n * sizeof(frit_seq), "a step's rows") : FRIT_OK;
 }
 
-// Sets the rows of a step, and its rows with logits: as many as LOGITS_BYTES hold, or all if rows cannot be cut.
-static void set_batch(frit_engine *engine, int32_t n_batch)
+// Sets the rows of a step, and its rows with logits: as many as LOGITS_BYTES hold, at least one for each of n_sessions,
+// or all if rows cannot be cut.
+static void set_batch(frit_engine *engine, int32_t n_batch, int32_t n_sessions)
 {
     const int64_t row_bytes = (int64_t)engine->hp.n_vocab * (int64_t)sizeof(float);
     int64_t max_outs = engine->hp.is_bidirectional ? n_batch : LOGITS_BYTES / row_bytes;
+    if (max_outs < n_sessions) max_outs = n_sessions;
     engine->n_batch = n_batch;
     engine->schedule.max_outs = max_outs < 1 ? 1 : max_outs > n_batch ? n_batch : (int32_t)max_outs;
 }
@@ -70,12 +73,12 @@ void frit_engine_allow_outs(frit_engine *engine, int32_t n_rows)
 
 frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
 {
-    const int32_t before = engine->n_batch;
+    const int32_t before = engine->n_batch, max_outs = engine->schedule.max_outs;
     if (n_rows <= (size_t)before) return FRIT_OK;
     frit_flight_wait_all(engine);   // its plans are in use
     int64_t n = before;
     while (n < (int64_t)n_rows) n *= 2;
-    set_batch(engine, n < engine->n_ctx ? (int32_t)n : engine->n_ctx);
+    set_batch(engine, n < engine->n_ctx ? (int32_t)n : engine->n_ctx, max_outs);
     frit_plan_needs needs;
     const uint64_t available = frit_memory_available();
     frit_status status = frit_plans_measure(engine, &needs);
@@ -89,7 +92,7 @@ frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
                       n_rows, (int)before, (unsigned long long)n_bytes, (unsigned long long)available);
     if (status == FRIT_OK) status = make_step_buffers(engine);
     if (status != FRIT_OK)
-        set_batch(engine, before);
+        set_batch(engine, before, max_outs);
     else
         frit_plans_free(engine);
     return status;
@@ -139,17 +142,25 @@ static void find_row_rules(frit_engine *engine)
     engine->rows.joins_above = joins_above;
 }
 
-// Rows of a step by default. Devices with much memory of their own read weights fast, and more rows use each read
-// better.
-static int32_t default_batch(const frit_engine *engine)
+// True if a device has much memory of its own.
+static bool has_large_device(const frit_engine *engine)
 {
     const uint64_t much = (uint64_t)16 << 30;
     for (int i = 0; i < engine->n_devices; i++) {
         frit_device_info info;
         engine->devices[i]->backend->info(engine->devices[i], &info);
-        if (info.free_bytes >= much) return LARGE_BATCH;
+        if (info.free_bytes >= much) return true;
     }
-    return DEFAULT_BATCH;
+    return false;
+}
+
+// Devices with much memory read weights fast, and more rows use each read better.
+static void choose_batch(frit_engine *engine, const frit_engine_options *options)
+{
+    const bool is_large = has_large_device(engine);
+    const int32_t n_batch = options->n_batch > 0 ? options->n_batch : is_large ? LARGE_BATCH : DEFAULT_BATCH;
+    const int32_t n_sessions = options->n_sessions > 0 ? options->n_sessions : 1;
+    set_batch(engine, n_batch, is_large && n_sessions < LARGE_OUTS ? LARGE_OUTS : n_sessions);
 }
 
 static frit_status measure_engine(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
@@ -158,7 +169,7 @@ static frit_status measure_engine(frit_engine *engine, const frit_engine_options
     engine->no_fuse = options->no_fuse;
     engine->schedule.prompt_budget = options->prompt_budget;
     FRIT_TRY(frit_engine_open_devices(engine, options));
-    set_batch(engine, options->n_batch > 0 ? options->n_batch : default_batch(engine));
+    choose_batch(engine, options);
     find_row_rules(engine);
     return frit_engine_measure(engine, options, needs);
 }
