@@ -154,8 +154,8 @@ FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 //     frit_engine_wait(engine, a);                  // b still runs
 //
 // While steps are in flight, sessions can be created, pushed to, asked for picks and inspected; tokens in flight count
-// as pending. frit_engine_step, frit_session_next, _truncate, _encode, _set_adapters, _fork, _save, _load and _free,
-// and frit_embed_texts wait for all steps first. frit_engine_free waits too, and drops the results. On the CPU a step
+// as pending. frit_engine_step, frit_session_next, _encode, _set_adapters, _fork, _save, _load and _free, and
+// frit_embed_texts wait for all steps first; frit_session_truncate waits for steps with tokens that it forgets. frit_engine_free waits too, and drops the results. On the CPU a step
 // has run when frit_engine_submit returns. Row functions of a step are called before the next step is submitted.
 //
 // If a step fails after it was submitted (a device's error), its tokens and the tokens of later steps are queued again.
@@ -165,6 +165,22 @@ FRIT_API frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int
 // Both functions return the status of the step; FRIT_E_INVALID for a step that was not submitted.
 FRIT_API frit_status frit_engine_poll(frit_engine *engine, uint64_t step, bool *done);
 FRIT_API frit_status frit_engine_wait(frit_engine *engine, uint64_t step);
+
+// Keeps the device busy while the caller works: submits the next step, and waits for the step before it. So one step is
+// in flight when the function returns, and the caller reads the tokens of the one before. Where no device has a queue
+// (CPUs), or nothing can be submitted behind the step in flight, the function waits for that step. *n_rows (n_rows may
+// be NULL) is the number of tokens that were submitted. Fails as frit_engine_step does; the tokens of all steps that
+// were in flight are queued again then.
+//
+//     for each session that generates:
+//         if (frit_session_has_picked(session)) {
+//             frit_session_picked(session, &picked);    // write the token; frit_session_stop at the end of the text
+//             frit_sampler_accept(sampler, picked.token);
+//             if (!ahead) { frit_session_push(session, &picked.token, 1, NULL); frit_session_pick(session, sampler, NULL); }
+//         }
+//         frit_session_pick_ahead(session, sampler, NULL, &ahead);
+//     frit_engine_advance(engine, NULL);
+FRIT_API frit_status frit_engine_advance(frit_engine *engine, int32_t *n_rows);
 
 #ifdef __cplusplus
 }

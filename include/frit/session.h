@@ -224,6 +224,19 @@ FRIT_API frit_status frit_session_picked(frit_session *session, frit_picked *pic
 // is in flight; the next pick may be requested at once. A sampler with penalties must accept each token before the next
 // pick, so this function would change its text. FRIT_E_INVALID if there is no pick after the last token.
 FRIT_API frit_status frit_session_push_picked(frit_session *session);
+// True if the session's oldest pick has run, so that frit_session_picked gives its token.
+FRIT_API bool frit_session_has_picked(const frit_session *session);
+// Runs a session ahead of its caller, beside frit_engine_advance: queues the token of the session's pick that is in
+// flight, as frit_session_push_picked does, and requests the pick after it. *requested is false, and nothing changes,
+// if no pick is in flight after the last token, or if the next step must wait for the token: with a grammar, at the end
+// of the context, for drafts that would gain time, and on devices without a queue. Take the pick then, push its token
+// and request the next pick. Options with drafts request nothing.
+FRIT_API frit_status frit_session_pick_ahead(frit_session *session, frit_sampler *sampler,
+                                             const frit_pick_options *options, bool *requested);
+// Ends a generation: forgets all picks, and the queued tokens that no step runs. Tokens in flight stay in the session,
+// and count as pending until their step has run. Waits only for results of row functions, and for tokens in flight that
+// are not known yet.
+FRIT_API frit_status frit_session_stop(frit_session *session);
 
 // ---------------------------------------------------------------------------------------- speculation
 

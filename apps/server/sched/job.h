@@ -130,7 +130,8 @@ typedef struct server_job_client {
 // The next token, which the session picks in its step.
 typedef struct server_job_pick {
     bool is_wanted;      // the last token was pushed, and the next one is not requested yet
-    bool is_requested;   // the step picks it
+    bool is_requested;   // a step picks it
+    bool is_ahead;       // the step after it picks another one: the session has queued the token already
     size_t n_drafts;     // drafts after the last token, which the pick verifies
 } server_job_pick;
 

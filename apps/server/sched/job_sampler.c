@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static bool has_two(const server_job *job)
+bool server_job_has_two_samplers(const server_job *job)
 {
     return job->request.late_sampler && job->request.min_tokens > 0;
 }
@@ -12,19 +12,21 @@ static bool has_two(const server_job *job)
 frit_status server_job_accept(server_job *job, frit_token token)
 {
     const frit_status status = frit_sampler_accept(job->request.sampler, token);
-    return status == FRIT_OK && has_two(job) ? frit_sampler_accept(job->request.late_sampler, token) : status;
+    return status == FRIT_OK && server_job_has_two_samplers(job) ? frit_sampler_accept(job->request.late_sampler, token)
+                                                                 : status;
 }
 
 frit_status server_job_set_grammar(server_job *job)
 {
     const frit_status status = frit_sampler_set_grammar(job->request.sampler, job->grammar.rules);
-    return status == FRIT_OK && has_two(job) ? frit_sampler_set_grammar(job->request.late_sampler, job->grammar.rules)
-                                             : status;
+    return status == FRIT_OK && server_job_has_two_samplers(job)
+               ? frit_sampler_set_grammar(job->request.late_sampler, job->grammar.rules)
+               : status;
 }
 
 void server_job_change_sampler(server_job *job)
 {
-    if (!has_two(job) || job->usage.n_answer < (size_t)job->request.min_tokens) return;
+    if (!server_job_has_two_samplers(job) || job->usage.n_answer < (size_t)job->request.min_tokens) return;
     frit_sampler *first = job->request.sampler;   // kept as long as the job, as the session may still use it
     job->request.sampler = job->request.late_sampler;
     job->request.late_sampler = first;

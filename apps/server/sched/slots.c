@@ -57,7 +57,7 @@ static bool has_scales(const server_slots *slots, const server_slot *slot, const
 server_slot *server_slots_idle(const server_slots *slots)
 {
     for (int32_t i = 0; i < slots->n; i++)
-        if (!slots->items[i].job) return &slots->items[i];
+        if (!slots->items[i].job && !slots->items[i].is_settling) return &slots->items[i];
     return NULL;
 }
 
@@ -89,7 +89,7 @@ server_slot *server_slots_best(const server_slots *slots, server_slot *idle, con
     size_t n_best = 0;
     for (int32_t i = 0; i < slots->n; i++) {
         server_slot *slot = &slots->items[i];
-        if (slot->job) continue;
+        if (slot->job || slot->is_settling) continue;
         const size_t n = count_found(slots, slot, prompt);
         if (n > n_best) best = slot, n_best = n;
         if (!plain && !slot->is_restored) plain = slot;
@@ -161,16 +161,40 @@ frit_status server_slot_read(const server_slots *slots, server_slot *slot, const
     return status == FRIT_OK ? frit_session_push(slot->session, &start, 1, NULL) : status;
 }
 
-// Keeps only a text that ran wholly and was not shifted.
 void server_slot_rest(server_slot *slot, size_t n_drafts)
+{
+    const size_t before = frit_session_length(slot->session);
+    slot->job = NULL;
+    slot->n_found = 0;
+    slot->is_settling = true;
+    const bool stopped = frit_session_stop(slot->session) == FRIT_OK;
+    const size_t n_dropped = before - frit_session_length(slot->session);
+    slot->loses_text = !slot->keeps || !stopped || n_dropped > n_drafts;
+    slot->n_drafts = n_dropped < n_drafts ? n_drafts - n_dropped : 0;
+    if (frit_session_pending(slot->session) == 0) server_slot_settle_now(slot);
+}
+
+// Keeps only a text that ran wholly and was not shifted.
+void server_slot_settle_now(server_slot *slot)
 {
     frit_session *session = slot->session;
     frit_shift_info shift;
+    if (!slot->is_settling) return;
+    slot->is_settling = false;
     frit_session_get_shift(session, &shift);
-    const bool keeps = slot->keeps && frit_session_status(session) == FRIT_OK && frit_session_pending(session) == 0 &&
-                       shift.n_dropped == 0 && frit_session_length(session) > n_drafts;
-    slot->n_found = 0;
-    slot->job = NULL;
-    if (!keeps || frit_session_truncate(session, frit_session_length(session) - n_drafts) != FRIT_OK)
+    const bool keeps = !slot->loses_text && frit_session_status(session) == FRIT_OK && shift.n_dropped == 0 &&
+                       frit_session_length(session) > slot->n_drafts;
+    if (!keeps || frit_session_truncate(session, frit_session_length(session) - slot->n_drafts) != FRIT_OK)
         server_slot_clear(slot);
+}
+
+bool server_slots_settle(server_slots *slots)
+{
+    bool any = false;
+    for (int32_t i = 0; i < slots->n; i++) {
+        server_slot *slot = &slots->items[i];
+        if (slot->is_settling && frit_session_pending(slot->session) == 0) server_slot_settle_now(slot);
+        any = any || slot->is_settling;
+    }
+    return any;
 }

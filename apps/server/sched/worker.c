@@ -49,6 +49,24 @@ static void request_pick(const server_worker *worker, server_job *job, size_t n_
     job->pick.n_drafts = 0;
 }
 
+// Runs jobs ahead of their tokens: requests the pick after the one that is in flight, where the answer goes on whatever
+// token comes.
+static void run_ahead(server_worker *worker)
+{
+    worker->runs_ahead = false;
+    for (int32_t i = 0; i < worker->slots.n; i++) {
+        server_job *job = worker->slots.items[i].job;
+        if (!job || !job->pick.is_requested) continue;
+        const frit_pick_options options = {.logprobs = job->report.n_top >= 0,
+                                           .n_top = job->report.n_top > 0 ? job->report.n_top : 0};
+        const bool goes_on = job->usage.n_answer + 2 <= server_worker_room(worker, job) && job->pick.n_drafts == 0 &&
+                             !server_job_has_two_samplers(job);
+        if (goes_on && !job->pick.is_ahead)   // a failure is the session's status
+            (void)frit_session_pick_ahead(job->slot->session, job->request.sampler, &options, &job->pick.is_ahead);
+        worker->runs_ahead = worker->runs_ahead || job->pick.is_ahead;
+    }
+}
+
 // Requests picks for all jobs that took a token. The log-probabilities of drafts are unknown, so a job that reports
 // log-probabilities gets no drafts.
 static void request_picks(server_worker *worker)
@@ -161,7 +179,10 @@ static server_slot *choose_slot(const server_worker *worker, server_slot *idle, 
     server_slot *wanted = job->request.wanted_slot > 0 && job->request.wanted_slot <= worker->slots.n
                               ? &worker->slots.items[job->request.wanted_slot - 1]
                               : NULL;
-    if (wanted && !wanted->job) return wanted;
+    if (wanted && !wanted->job) {
+        server_slot_settle_now(wanted);
+        return wanted;
+    }
     if (job->request.keeps_slot) return NULL;
     const server_prompt prompt = {.tokens = job->request.prompt,
                                   .n = job->request.n_prompt,
@@ -202,11 +223,12 @@ static bool is_paused(server_job *job)
 }
 
 // Wakes clients that are owed a wake from an earlier iteration: if it is time, or if this iteration may be long. An
-// iteration is short if it runs no prompt and no other work, and shares no step lock with other models.
+// iteration is short if it runs no prompt and no other work, and shares no step lock with other models. Where jobs run
+// ahead, a device runs the step while clients are woken, so none of them waits.
 static void wake_clients(server_worker *worker)
 {
     enum { FEW_TOKENS = 32 };   // of a session, with drafts
-    worker->may_defer = !worker->step_lock;
+    worker->may_defer = !worker->step_lock && !worker->runs_ahead;
     for (int32_t i = 0; i < worker->slots.n; i++) {
         const server_slot *slot = &worker->slots.items[i];
         if (slot->job && (slot->job->work || frit_session_pending(slot->session) > FEW_TOKENS))
@@ -220,6 +242,7 @@ static void wake_clients(server_worker *worker)
 
 static void wait_for_work(server_worker *worker)
 {
+    if (worker->is_settling) return;
     if (worker->n_running == 0) {
         server_step_lock_leave(worker->step_lock, &worker->step_user);
         pthread_cond_wait(&worker->news, &worker->lock);
@@ -319,6 +342,12 @@ static void end_failed(server_worker *worker, frit_status step)
     pthread_mutex_unlock(&worker->lock);
 }
 
+// True if the job can go on: with a token, after the tokens of its other work, or to its end because its time is over.
+static bool is_due(const server_job *job)
+{
+    return server_worker_has_token(job) || server_job_is_overdue(job, server_now());
+}
+
 static void count_step(server_worker *worker, int32_t n_rows)
 {
     size_t n = 0;
@@ -335,16 +364,16 @@ static void run_iteration(server_worker *worker)
 {
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_slot *slot = &worker->slots.items[i];
-        if (!slot->job || !use_grammar(worker, slot)) continue;
-        if (frit_session_pending(slot->session) > 0 && !server_job_is_overdue(slot->job, server_now())) continue;
+        if (!slot->job || !use_grammar(worker, slot) || !is_due(slot->job)) continue;
         pthread_mutex_lock(&worker->lock);
         bool paused = is_paused(slot->job);
         pthread_mutex_unlock(&worker->lock);
         if (!paused) advance_job(worker, slot);
     }
+    run_ahead(worker);
     request_picks(worker);
     int32_t n_rows = 0;
-    end_failed(worker, frit_engine_step(worker->engine, &n_rows));
+    end_failed(worker, frit_engine_advance(worker->engine, &n_rows));
     server_metrics_count(worker->metrics, SERVER_COUNT_STEPS, 1);
     count_step(worker, n_rows);
 }
@@ -356,13 +385,14 @@ void *server_worker_run(void *ctx)
     for (;;) {
         server_worker_drop_gone(worker);
         keep_streams_alive(worker);
+        worker->is_settling = server_slots_settle(&worker->slots);
         if (worker->draining) server_worker_fail_waiting(worker);
         if (worker->cut) server_worker_cut_all(worker);
         start_waiting(worker);
         wake_clients(worker);
         if (worker->stop && worker->n_running == 0) break;
         wait_for_work(worker);
-        bool runs = worker->n_running > 0;
+        bool runs = worker->n_running > 0 || worker->is_settling;
         pthread_mutex_unlock(&worker->lock);
         if (runs) server_step_lock_acquire(worker->step_lock, &worker->step_user);
         if (runs) run_iteration(worker);

@@ -81,7 +81,8 @@ static frit_status take_picked(const server_worker *worker, server_job *job, fri
                                                       : sample_logits(worker, job, top, picked);
     if (status == FRIT_OK) job->usage.n_rejected += job->pick.n_drafts - (size_t)picked->n_accepted;
     if (job->pick.n_drafts > 0) server_metrics_count(worker->metrics, SERVER_COUNT_DRAFTED_STEPS, 1);
-    job->pick.is_requested = false;
+    job->pick.is_requested = job->pick.is_ahead;
+    job->pick.is_ahead = false;
     job->pick.n_drafts = 0;
     return status;
 }
@@ -124,6 +125,21 @@ static frit_status take_forced(server_worker *worker, server_job *job, bool *end
     return status;
 }
 
+bool server_worker_has_token(const server_job *job)
+{
+    const frit_session *session = job->slot->session;
+    return job->pick.is_requested ? frit_session_has_picked(session) : frit_session_pending(session) == 0;
+}
+
+// Queues the token, unless the session has queued it already, and the tokens that the grammar forces after it.
+static frit_status push_token(server_worker *worker, server_job *job, frit_token token, bool *ended,
+                              server_finish *finish)
+{
+    if (job->pick.is_requested) return FRIT_OK;
+    const frit_status status = frit_session_push(job->slot->session, &token, 1, NULL);
+    return status == FRIT_OK ? take_forced(worker, job, ended, finish) : status;
+}
+
 frit_status server_worker_pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
 {
     frit_logprob top[SERVER_MAX_TOP];
@@ -131,8 +147,7 @@ frit_status server_worker_pick(server_worker *worker, server_job *job, bool *end
     app_text shown;
     frit_session *session = job->slot->session;
     job->usage.n_cached = server_slot_cached(job->slot);
-    *ended = server_worker_room(worker, job) == 0 ||
-             frit_session_pending(session) > 0;   // the time limit passed within the prompt
+    *ended = server_worker_room(worker, job) == 0 || !server_worker_has_token(job);   // the time limit has passed
     *finish = SERVER_FINISH_LENGTH;
     frit_status status = *ended ? FRIT_OK : take_picked(worker, job, top, &picked);
     for (size_t left = (size_t)picked.n_accepted; left > 0 && status == FRIT_OK && !*ended; left--) {
@@ -142,12 +157,11 @@ frit_status server_worker_pick(server_worker *worker, server_job *job, bool *end
     }
     if (status == FRIT_OK && !*ended) status = take_token(worker, job, &picked, ended, finish);
     if (status == FRIT_OK && !*ended) {
-        status = frit_session_push(session, &picked.token, 1, NULL);
-        if (status == FRIT_OK) status = take_forced(worker, job, ended, finish);
-        job->pick.is_wanted = status == FRIT_OK && !*ended;
+        status = push_token(worker, job, picked.token, ended, finish);
+        job->pick.is_wanted = status == FRIT_OK && !*ended && !job->pick.is_requested;
         if (!*ended) return status;
-        frit_session_truncate(session, frit_session_length(session) - frit_session_pending(session));
     }
+    if (*ended) frit_session_stop(session);   // a failure is the session's status
     if (status == FRIT_OK) status = app_answer_end(&job->answer, &shown);
     if (status == FRIT_OK) send_text(worker, job, shown);
     if (job->answer.stopped) *finish = SERVER_FINISH_STOP;

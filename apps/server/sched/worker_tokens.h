@@ -10,5 +10,7 @@ void server_job_wake(server_job *job);
 void server_job_wake_later(server_job *job, bool may_wait);
 // The most tokens that the answer may have.
 size_t server_worker_room(const server_worker *worker, const server_job *job);
+// True if the job's session has its next token, or logits to sample it from.
+bool server_worker_has_token(const server_job *job);
 // Takes the next tokens of a job's session after a step; *ended if the answer ends with one.
 frit_status server_worker_pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish);

@@ -156,7 +156,7 @@ static const float MAX_SCALE = 1e6f;   // useful scales are below 10
 static frit_status check_adapters(const frit_session *session, frit_adapter *const *adapters, const float *scales,
                                   size_t n)
 {
-    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_settle_all(session));
     for (size_t i = 0; i < n; i++) {
         if (!adapters[i] || adapters[i]->model != session->engine->model)
             return frit_fail(FRIT_E_INVALID, "adapter %zu of %zu was not opened for this session's model", i, n);

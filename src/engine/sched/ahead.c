@@ -9,8 +9,7 @@
 
 // ------------------------------------------------------------------------------- when
 
-// True if one device ran all of the last step, works through a queue and runs picks.
-static bool has_queue(const frit_engine *engine)
+bool frit_ahead_has_queue(const frit_engine *engine)
 {
     const frit_plan_class *plan = engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].plan;
     return plan && plan->segments.n == 1 && frit_flight_runs_picks(plan) && plan->parts[0].device->backend->queues;
@@ -30,12 +29,18 @@ static bool is_independent(const frit_sampler *sampler)
            !frit_penalties_is_on(&sampler->options);
 }
 
-static bool may_run(frit_session *session, const frit_sampler *sampler)
+// True if the session's next step may be submitted before its token is known.
+static bool may_continue(const frit_session *session, const frit_sampler *sampler)
 {
     const frit_engine *engine = session->engine;
-    return is_independent(sampler) && has_queue(engine) && !engine->hp.is_bidirectional &&
-           engine->kv.state_bytes == 0 && !engine->observer && !session->hidden && !session->mtp.of &&
-           session->results.n_pushes == 0 && session->n_tokens + 1 < (size_t)engine->n_ctx && is_alone(session) &&
+    return is_independent(sampler) && frit_ahead_has_queue(engine) && !engine->hp.is_bidirectional &&
+           !engine->observer && !session->hidden && !session->mtp.of && session->results.n_pushes == 0 &&
+           session->n_tokens + 1 < (size_t)engine->n_ctx;
+}
+
+static bool may_run(frit_session *session, const frit_sampler *sampler)
+{
+    return may_continue(session, sampler) && session->engine->kv.state_bytes == 0 && is_alone(session) &&
            !frit_speculation_waits(session);
 }
 
@@ -144,4 +149,73 @@ void frit_ahead_cancel(frit_engine *engine)
     if (session->failure.status != FRIT_OK) return;
     const frit_token last = session->tokens[session->n_tokens - 1];
     if (frit_session_truncate(session, session->n_tokens - 1) == FRIT_OK) frit_session_push(session, &last, 1, NULL);
+}
+
+// ------------------------------------------------------------------------------- several sessions
+
+// True if drafts would gain time. A session with drafts skips the step that is in flight, and beside many other
+// sessions it loses more than drafts gain.
+static bool drafts_gain(frit_session *session)
+{
+    enum { MOST_SESSIONS = 4 };   // in a step
+    const frit_engine *engine = session->engine;
+    const frit_step *last = &engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].step;
+    return last->n_seqs <= MOST_SESSIONS && frit_speculation_waits(session);
+}
+
+// True if the session's last token is in flight, with the only pick that waits.
+static bool is_last_in_flight(const frit_session *session)
+{
+    const frit_pick_request *request = &session->pick.requests[0];
+    return session->pick.n == 1 && request->n == 1 && request->n_submitted == 1 && request->n_run == 0 &&
+           request->at + 1 == session->n_tokens && session->n_done == session->n_tokens;
+}
+
+frit_status frit_session_pick_ahead(frit_session *session, frit_sampler *sampler, const frit_pick_options *options,
+                                    bool *requested)
+{
+    FRIT_REQUIRE(requested);
+    *requested = false;
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(sampler);
+    FRIT_REQUIRE_UNUSED(options);
+    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_status(session));
+    const bool has_drafts = options && options->n_drafts > 0;
+    if (has_drafts || !is_last_in_flight(session) || !may_continue(session, sampler) || drafts_gain(session))
+        return FRIT_OK;
+    FRIT_TRY(frit_session_push_picked(session));
+    const frit_status status = frit_session_pick(session, sampler, options);
+    if (status != FRIT_OK) session->n_tokens--;
+    *requested = status == FRIT_OK;
+    return status;
+}
+
+// True if most sessions of the step in flight wait for its tokens, and no more sessions than these have something to
+// run. A step of few sessions takes as long as one of many, so the step after the tokens is the better one.
+static bool should_wait_first(const frit_engine *engine)
+{
+    int32_t n_waiting = 0, n_ready = 0;
+    for (const frit_session *s = engine->sessions; s; s = s->next) {
+        const bool is_ready = s->n_tokens > s->n_done || s->source.waits;
+        n_ready += is_ready;
+        n_waiting += !is_ready && s->n_flying > 0 && s->pick.n > 0;
+    }
+    return n_waiting > n_ready;
+}
+
+frit_status frit_engine_advance(frit_engine *engine, int32_t *n_rows)
+{
+    FRIT_REQUIRE(engine);
+    uint64_t step = 0;
+    int32_t n = 0;
+    if (n_rows) *n_rows = 0;
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
+    frit_ahead_cancel(engine);
+    const bool is_busy = engine->flights.n_submitted > engine->flights.n_completed;
+    if (!is_busy || !should_wait_first(engine)) FRIT_TRY(frit_engine_submit(engine, &step, &n));
+    if (n_rows) *n_rows = n;
+    if (step > 0 && !is_busy && frit_ahead_has_queue(engine))
+        return FRIT_OK;   // the next call submits a step behind it
+    return frit_flight_wait(engine);
 }

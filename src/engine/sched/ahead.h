@@ -9,8 +9,14 @@
 //
 // A session does not run ahead if something needs to know the token first (penalties, grammars, stages that learn,
 // drafts that would probably pay), if it cannot go back by a token (recurrent states), or beside other sessions.
+//
+// Callers that serve many sessions run ahead themselves: frit_session_pick_ahead queues a session's next token before
+// it is known, and frit_engine_advance submits a step behind the step in flight.
 #pragma once
 #include "engine/engine.h"
+
+// True if one device ran all of the last step, works through a queue and runs picks.
+bool frit_ahead_has_queue(const frit_engine *engine);
 
 // True if the session's last token is in flight, with the pick that this sampler would request after it.
 bool frit_ahead_continues(frit_session *session, frit_sampler *sampler);

@@ -124,6 +124,23 @@ frit_status frit_flight_wait_all(frit_engine *engine)
     return status;
 }
 
+// True if a step in flight has rows of the session. Rows of sources are not counted by sessions.
+static bool is_in_flight(const frit_session *session)
+{
+    const frit_engine *engine = session->engine;
+    bool is = session->n_flying > 0;
+    for (uint64_t i = engine->flights.n_completed + 1; i <= engine->flights.n_submitted; i++)
+        is = is || engine->flights.ring[i % FRIT_MAX_FLIGHTS].step.encodes;
+    return is;
+}
+
+void frit_flight_wait_session(const frit_session *session)
+{
+    frit_engine *engine = session->engine;
+    while (engine->flights.n_completed < engine->flights.n_submitted && is_in_flight(session))
+        if (frit_flight_wait(engine) != FRIT_OK) return;
+}
+
 void frit_flight_drop_all(frit_engine *engine)
 {
     for (; engine->flights.n_completed < engine->flights.n_submitted; engine->flights.n_completed++)

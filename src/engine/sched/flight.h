@@ -32,6 +32,8 @@ void frit_step_deliver(frit_engine *engine, const frit_flight *flight);
 // status.
 frit_status frit_flight_wait(frit_engine *engine);
 frit_status frit_flight_wait_all(frit_engine *engine);
+// Waits until no step in flight has rows of the session. Tokens of steps that failed are queued again.
+void frit_flight_wait_session(const frit_session *session);
 void frit_flight_drop_all(frit_engine *engine);   // waits, and delivers nothing
 // True if the device with the output runs picks.
 static inline bool frit_flight_runs_picks(const frit_plan_class *plan)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Chooses the rows of the next step.
 //
-// 1. One row for every session that had something to run and got no row in the last step: no session starves.
+// 1. One row for every session that had something to run and got no row in the last step, so that no session starves.
+//    Prompts get this row only if decode rows fill the step.
 // 2. Single queued tokens and the drafts that follow them, the decode rows: they are what people wait for.
 // 3. Prompts, by the sessions' priorities and weights (prompt_share.c), with what is left of n_batch rows.
 //
@@ -20,7 +21,7 @@
 //
 // Sessions form a queue; a session that had rows goes to its end, so that sessions of equal priority alternate. A step
 // gives either logits or hidden states: the first row with a result decides, and rows with the other kind wait.
-#include "engine/engine.h"
+#include "engine/sched/ahead.h"
 #include "engine/sched/prompt_share.h"
 
 // Tokens before this index are known, or picks of steps that were submitted.
@@ -76,6 +77,7 @@ static int32_t prompt_room(const frit_engine *engine)
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         if (!generates(s)) continue;
         if (named > 0) return named > least ? named : least;
+        if (least == 0 && frit_ahead_has_queue(engine)) return frit_schedule_queue_budget(&engine->cost);
         if (engine->rows.mixes_classes) return frit_schedule_mixed_budget(&engine->cost, least);
         return frit_schedule_budget(&engine->cost, least > 0 ? least : FRIT_LEAST_BUDGET);
     }
@@ -192,11 +194,23 @@ static bool add_prompt(frit_engine *engine, frit_session *session, int32_t *room
     return suited;
 }
 
-// Gives one row to each session that got none in the last step, then its rows to each session that generates.
+// True if decode rows leave the step so many rows that a part of a prompt follows them.
+static bool has_room_for_prompts(const frit_engine *engine)
+{
+    int32_t n = 0;
+    for (const frit_session *s = engine->sessions; s; s = s->next)
+        if (!s->step.prefill && is_decode(s)) n += (int32_t)count_pending(s);
+    return engine->step->most_rows - n >= FRIT_LEAST_BUDGET;
+}
+
+// Gives one row to each session that got none in the last step, unless prompts get theirs after the decode rows. Then
+// gives its rows to each session that generates.
 static void add_single_rows(frit_engine *engine, int32_t *room)
 {
+    const bool prompts_follow = has_room_for_prompts(engine);
     for (frit_session *s = engine->sessions; s; s = s->next) {
         const bool is_prompt = !is_decode(s);
+        if (is_prompt && prompts_follow) continue;
         if (!s->step.waited || s->step.prefill || s->step.n_rows > 0 || !has_class(engine, s)) continue;
         add_rows(engine, s, 1);
         if (is_prompt) *room -= s->step.n_rows;

@@ -32,6 +32,7 @@ enum { FRIT_COST_ROWS = 32 };   // rows up to which steps of decode rows are mea
 typedef struct frit_step_cost {
     double decode_ns;       // a step in which every sequence is one row
     double prompt_row_ns;   // a row of a step of prompts
+    double added_row_ns;    // by which a prompt row makes a step longer
     double mixed_row_ns;    // a prefill row of a step that mixes row classes; fixed costs count as further rows
     double
         decode_rows_ns[FRIT_COST_ROWS + 1];   // [n]: a step of n decode rows; -1: it has run once and was not measured
@@ -52,6 +53,9 @@ enum { FRIT_LEAST_BUDGET = 16 };   // prompt rows
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns);
 // Prompt rows that a step may have while other sessions generate: as many as take 2.75 times the time of a decode step.
 int32_t frit_schedule_budget(const frit_step_cost *cost, int32_t least);
+// Prompt rows of a step of a device with a queue: as many as make the step 2.75 times as long as a decode step, or 20
+// ms long.
+int32_t frit_schedule_queue_budget(const frit_step_cost *cost);
 // Prefill rows of a step that mixes row classes: as many as make the step 3.5 times as long as a decode step.
 int32_t frit_schedule_mixed_budget(const frit_step_cost *cost, int32_t least);
 // Size of the next chunk of a prompt with n rows left. Chunks are about equal, at least `least`, at most `fits`, at

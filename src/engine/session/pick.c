@@ -214,6 +214,12 @@ void frit_session_store_pick(frit_session *session, size_t i, const frit_picked_
     if (status != FRIT_OK) frit_session_fail(session, status);   // a step may run without the token
 }
 
+bool frit_session_has_picked(const frit_session *session)
+{
+    FRIT_REQUIRE_OR(false, session);
+    return session->pick.n > 0 && session->pick.requests[0].n_run == session->pick.requests[0].n;
+}
+
 // Forgets rejected drafts. A recurrent state may go back further: the tokens in between wait to run again without
 // results, as forced tokens do.
 static frit_status drop_drafts(frit_session *session, size_t n_keep)

@@ -99,6 +99,13 @@ frit_status frit_session_check_usable(const frit_session *session)
 frit_status frit_session_settle(const frit_session *session)
 {
     FRIT_TRY(frit_session_check_usable(session));
+    frit_flight_wait_session(session);
+    return FRIT_OK;
+}
+
+frit_status frit_session_settle_all(const frit_session *session)
+{
+    FRIT_TRY(frit_session_check_usable(session));
     frit_flight_wait_all(session->engine);
     return FRIT_OK;
 }
@@ -201,7 +208,7 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
         return frit_fail(FRIT_E_INVALID, "the decoder has no source to look at: frit_session_encode comes first");
     FRIT_TRY(check_tokens(session, tokens, n_tokens));
     const bool is_whole = session->engine->hp.is_bidirectional;
-    if (is_whole) FRIT_TRY(frit_session_settle(session));   // tokens that ran are queued again
+    if (is_whole) FRIT_TRY(frit_session_settle_all(session));   // tokens that ran are queued again
     if (is_whole) FRIT_TRY(prepare_whole(session, n_tokens, chosen.output));
     if (has_rows) FRIT_TRY(reserve_push(session));
     if (has_rows)
@@ -265,7 +272,7 @@ frit_status frit_session_encode(frit_session *session, const frit_token *tokens,
     FRIT_REQUIRE_ITEMS(tokens, n_tokens);
     FRIT_REQUIRE_UNUSED(options);
     const frit_push_options chosen = options ? *options : (frit_push_options){.output = FRIT_OUTPUT_NONE};
-    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_settle_all(session));
     FRIT_TRY(check_source(session, tokens, n_tokens, &chosen));
     FRIT_TRY(frit_engine_grow(session->engine, n_tokens));   // before the session is changed
     FRIT_TRY(frit_session_truncate(session, 0));
@@ -303,7 +310,8 @@ static frit_status go_back(frit_session *session, size_t n_keep)
 frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 {
     FRIT_REQUIRE(session);
-    FRIT_TRY(frit_session_settle(session));
+    const bool keeps_all = n_keep >= session->n_done && frit_session_knows(session, session->n_done);
+    FRIT_TRY(keeps_all ? frit_session_check_usable(session) : frit_session_settle(session));
     if (n_keep > session->n_tokens)
         return frit_fail(FRIT_E_INVALID, "a session of %zu tokens cannot be truncated to %zu", session->n_tokens,
                          n_keep);
@@ -332,6 +340,15 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (session->results.logits_at > n_keep) session->results.logits_at = 0;
     if (session->snapshot_at > n_keep) session->snapshot_at = 0;
     return status;
+}
+
+frit_status frit_session_stop(frit_session *session)
+{
+    FRIT_REQUIRE(session);
+    // Row functions of the caller are not called after the return, and unknown tokens would stay unknown.
+    const bool must_wait = session->results.n_pushes > 0 || !frit_session_knows(session, session->n_done);
+    if (must_wait) FRIT_TRY(frit_session_settle(session));
+    return frit_session_truncate(session, session->n_done);
 }
 
 size_t frit_session_pending(const frit_session *session)
@@ -422,7 +439,7 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     FRIT_REQUIRE(sampler);
     FRIT_REQUIRE(token);
     if (frit_ahead_continues(session, sampler)) return frit_ahead_next(session, sampler, token);
-    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_settle_all(session));
     frit_picked picked = {0};
     frit_token forced;
     FRIT_TRY(frit_session_push_forced(session, sampler, &forced));

@@ -85,8 +85,10 @@ struct frit_session {
 // FRIT_E_INVALID for a session whose engine was freed, or that a row function uses in the middle of a step. Cancels a
 // step that runs ahead (sched/ahead.h).
 frit_status frit_session_check_usable(const frit_session *session);
-// frit_session_check_usable, then waits until nothing is in flight.
+// frit_session_check_usable, then waits until no step in flight has rows of the session.
 frit_status frit_session_settle(const frit_session *session);
+// frit_session_check_usable, then waits until nothing is in flight.
+frit_status frit_session_settle_all(const frit_session *session);
 // Gives the session this status and the calling thread's sentence, and forgets the row functions of its queue.
 void frit_session_fail(frit_session *session, frit_status status);
 

@@ -220,7 +220,7 @@ static uint64_t count_snapshots(const frit_session *session, frit_saved_header *
 static frit_status make_header(const frit_session *session, frit_saved_header *out)
 {
     frit_saved_header h;
-    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_settle_all(session));
     FRIT_TRY(frit_session_status(session));
     FRIT_TRY(frit_session_check_known(session));
     FRIT_TRY(describe_session(session, &h));
@@ -371,7 +371,7 @@ frit_status frit_session_load(frit_session *session, const char *path)
     frit_file *file;
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(path);
-    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_settle_all(session));
     FRIT_TRY(frit_file_open(&file, path, false));
     frit_status status = load_session(session, path, frit_file_data(file), frit_file_size(file));
     frit_file_close(file);
@@ -382,7 +382,7 @@ frit_status frit_session_load_memory(frit_session *session, const void *bytes, s
 {
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(bytes);
-    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_settle_all(session));
     return load_session(session, "memory", bytes, n_bytes);
 }
 

@@ -60,7 +60,7 @@ frit_status frit_session_fork(frit_session **out, const frit_session *session)
     FRIT_REQUIRE(out);
     *out = NULL;
     FRIT_REQUIRE(session);
-    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_settle_all(session));
     FRIT_TRY(frit_session_status(session));
     FRIT_TRY(frit_session_check_known(session));
     FRIT_TRY(frit_session_new(&copy, session->engine));

@@ -218,7 +218,7 @@ frit_status frit_session_make_room(frit_session *session, size_t n)
     const size_t n_ctx = (size_t)engine->n_ctx;
     if (n <= n_ctx - session->n_tokens) return FRIT_OK;
     if (!session->shift.on || n > n_ctx) return fail_full(session, n);
-    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_settle_all(session));
     FRIT_TRY(frit_session_status(session));
     const int32_t least = round_up((int32_t)(session->n_tokens + n - n_ctx)), most = (int32_t)n_droppable(session);
     frit_kv_shift shift = {.n_keep = session->shift.n_keep,

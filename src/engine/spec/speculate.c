@@ -485,7 +485,7 @@ frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sample
         *n_tokens = 1;
         return FRIT_OK;
     }
-    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(frit_session_settle_all(session));
     FRIT_TRY(push_forced(session, sampler, tokens, capacity, n_tokens));
     if (*n_tokens > 0) return FRIT_OK;
     FRIT_TRY(frit_session_draft(session, sampler, capacity - 1, &n_drafts));

@@ -463,9 +463,13 @@ static void prompts_keep_to_a_budget_while_others_generate(void **state)
         frit_step_cost pace;
         int32_t n_rows;   // of steps with prompts
     } rows[] = {
-        {40, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 40},     {5, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 5},
-        {0, {.decode_ns = 1000, .prompt_row_ns = 100}, 1 + 27}, {0, {.decode_ns = 1000, .prompt_row_ns = 1000}, 1 + 16},
-        {0, {.decode_ns = 1000, .prompt_row_ns = 1e-3}, 128},   {-1, {.decode_ns = 1000, .prompt_row_ns = 100}, 128},
+        {40, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 40},
+        {5, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 5},
+        // Devices with a queue have the budget of added_row_ns.
+        {0, {.decode_ns = 1000, .prompt_row_ns = 100, .added_row_ns = 727e3}, 1 + 27},
+        {0, {.decode_ns = 1000, .prompt_row_ns = 1000, .added_row_ns = 9e6}, 1 + 16},
+        {0, {.decode_ns = 1000, .prompt_row_ns = 1e-3, .added_row_ns = 1e-3}, 128},
+        {-1, {.decode_ns = 1000, .prompt_row_ns = 100}, 128},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         frit_engine_options options = engines[0];
@@ -500,6 +504,10 @@ static void the_budget_of_prompts_follows_the_pace_of_steps(void **state)
     assert_int_equal(frit_schedule_budget(&(frit_step_cost){.decode_ns = 5e6, .prompt_row_ns = 1e6}, 32), 32);
     assert_int_equal(frit_schedule_budget(&(frit_step_cost){.decode_ns = 5e6, .prompt_row_ns = 1e6}, 64), 64);
     assert_int_equal(frit_schedule_budget(&(frit_step_cost){.decode_ns = 1e9, .prompt_row_ns = 1e-3}, 64), INT32_MAX);
+    assert_int_equal(frit_schedule_queue_budget(&(frit_step_cost){0}), 256);
+    assert_int_equal(frit_schedule_queue_budget(&(frit_step_cost){.decode_ns = 5e6, .added_row_ns = 3e4}), 500);
+    assert_int_equal(frit_schedule_queue_budget(&(frit_step_cost){.decode_ns = 1e7, .added_row_ns = 1e5}), 175);
+    assert_int_equal(frit_schedule_queue_budget(&(frit_step_cost){.decode_ns = 5e6, .added_row_ns = 1e7}), 16);
 }
 
 static void nobody_starves_in_a_batch_of_one(void **state)

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+// A serving loop of many sessions (frit_engine_advance, frit_session_pick_ahead, frit_session_stop), on the test device
+// and on the CPU: each text is the one that its session gives alone, wherever other texts begin and end.
+#include "support/support.h"
+
+#include "engine/engine.h"
+#include "support/test_device.h"
+#include "support/tiny_model.h"
+
+enum { SLOTS = 5, TEXTS = 40, LONGEST = 24, PROMPT = 9 };
+
+static frit_engine *make_engine(test_device_kind kind)
+{
+    frit_model *model = NULL;
+    frit_engine *engine = NULL;
+    const frit_engine_options options = {.cpu = "reference", .n_threads = 1, .n_sessions = SLOTS, .n_batch = 16};
+    test_device_use(kind);
+    assert_ok(frit_model_open(&model, tiny_model("advance.gguf", &(tiny_options){0}), NULL));
+    assert_ok(frit_engine_new(&engine, model, &options));
+    frit_model_free(model);
+    test_device_use(TEST_DEVICE_NONE);
+    return engine;
+}
+
+// ------------------------------------------------------------------------------- texts
+
+typedef struct text {
+    frit_token prompt[PROMPT];
+    size_t n_prompt, n_wanted, n;
+    frit_sampler_options sampling;
+    frit_token expected[LONGEST];
+} text;
+
+static const frit_sampler_options samplings[] = {
+    {.temp = 0},
+    {.temp = 1.5f, .top_p = 0.95f, .seed = 7},
+    {.temp = 1, .repeat_penalty = 1.3f, .presence_penalty = 0.4f, .seed = 8},
+    {.temp = 2, .top_k = 10, .samplers = "temperature;top_k", .seed = 9},   // steps do not run this chain
+};
+
+static void make_texts(text *texts, uint64_t seed)
+{
+    frit_rng rng = {seed};
+    for (int i = 0; i < TEXTS; i++) {
+        text *t = &texts[i];
+        *t = (text){.n_prompt = (size_t)random_between(&rng, 1, PROMPT),
+                    .n_wanted = (size_t)random_between(&rng, 1, LONGEST)};
+        for (size_t k = 0; k < t->n_prompt; k++) t->prompt[k] = (frit_token)random_between(&rng, 0, TINY_VOCAB - 1);
+        t->sampling = samplings[random_between(&rng, 0, FRIT_COUNT(samplings) - 1)];
+        t->sampling.seed += (uint64_t)i;
+    }
+}
+
+static frit_sampler *make_sampler(const text *t)
+{
+    frit_sampler *sampler = NULL;
+    assert_ok(frit_sampler_create(&sampler, TINY_VOCAB, &t->sampling));
+    return sampler;
+}
+
+static void generate_alone(text *texts)
+{
+    frit_engine *engine = make_engine(TEST_DEVICE_NONE);
+    for (int i = 0; i < TEXTS; i++) {
+        frit_session *session = NULL;
+        frit_sampler *sampler = make_sampler(&texts[i]);
+        assert_ok(frit_session_new(&session, engine));
+        assert_ok(frit_session_push(session, texts[i].prompt, texts[i].n_prompt, NULL));
+        for (size_t k = 0; k < texts[i].n_wanted; k++)
+            assert_ok(frit_session_next(session, sampler, &texts[i].expected[k]));
+        frit_sampler_free(sampler);
+        frit_session_free(session);
+    }
+    frit_engine_free(engine);
+}
+
+// ------------------------------------------------------------------------------- the loop
+
+typedef struct slot {
+    frit_session *session;
+    frit_sampler *sampler;
+    text *text;   // NULL: the slot is idle
+    bool is_picking, is_ahead;
+} slot;
+
+typedef struct loop {
+    frit_engine *engine;
+    slot slots[SLOTS];
+    text *next, *end;
+    int n_ahead, n_most_in_flight;
+} loop;
+
+static void begin_text(loop *l, slot *s)
+{
+    s->text = l->next++;
+    s->sampler = make_sampler(s->text);
+    s->is_ahead = false;
+    assert_ok(frit_session_truncate(s->session, 0));
+    assert_ok(frit_session_push(s->session, s->text->prompt, s->text->n_prompt, NULL));
+    s->is_picking = frit_session_pick(s->session, s->sampler, NULL) == FRIT_OK;
+}
+
+static void end_text(slot *s)
+{
+    assert_ok(frit_session_stop(s->session));
+    assert_true(frit_session_pending(s->session) <= 1);   // only a token in flight
+    frit_sampler_free(s->sampler);
+    s->text = NULL;
+}
+
+static frit_token take_token(slot *s)
+{
+    frit_picked picked = {0};
+    if (s->is_picking) {
+        assert_ok(frit_session_picked(s->session, &picked));
+        return picked.token;
+    }
+    assert_ok(frit_sampler_set_position(s->sampler, frit_session_length(s->session)));
+    assert_ok(frit_sampler_sample(s->sampler, frit_session_logits(s->session), &picked.token));
+    return picked.token;
+}
+
+static void advance_text(slot *s)
+{
+    const frit_token token = take_token(s);
+    assert_int_equal(token, s->text->expected[s->text->n]);
+    assert_ok(frit_sampler_accept(s->sampler, token));
+    if (++s->text->n == s->text->n_wanted) {
+        end_text(s);
+        return;
+    }
+    if (!s->is_ahead) {
+        assert_ok(frit_session_push(s->session, &token, 1, NULL));
+        s->is_picking = frit_session_pick(s->session, s->sampler, NULL) == FRIT_OK;
+    }
+    s->is_ahead = false;
+}
+
+static void run_iteration(loop *l)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        slot *s = &l->slots[i];
+        if (s->text && (s->is_picking ? frit_session_has_picked(s->session) : frit_session_pending(s->session) == 0))
+            advance_text(s);
+        if (!s->text && l->next < l->end && frit_session_pending(s->session) == 0) begin_text(l, s);
+        if (s->text && s->is_picking && !s->is_ahead)
+            assert_ok(frit_session_pick_ahead(s->session, s->sampler, NULL, &s->is_ahead));
+        l->n_ahead += s->text && s->is_ahead;
+    }
+    assert_ok(frit_engine_advance(l->engine, NULL));
+    const int n_in_flight = (int)(l->engine->flights.n_submitted - l->engine->flights.n_completed);
+    if (n_in_flight > l->n_most_in_flight) l->n_most_in_flight = n_in_flight;
+}
+
+static bool is_done(const loop *l)
+{
+    bool is = l->next == l->end;
+    for (int i = 0; i < SLOTS; i++) is = is && !l->slots[i].text && frit_session_pending(l->slots[i].session) == 0;
+    return is;
+}
+
+static void texts_are_what_they_are_alone(void **state)
+{
+    (void)state;
+    static const test_device_kind kinds[] = {TEST_DEVICE_ALONE, TEST_DEVICE_LAYERS, TEST_DEVICE_NONE};
+    for (size_t d = 0; d < FRIT_COUNT(kinds); d++) {
+        text texts[TEXTS];
+        make_texts(texts, 11 + d);
+        generate_alone(texts);
+        loop l = {.engine = make_engine(kinds[d]), .next = texts, .end = texts + TEXTS};
+        for (int i = 0; i < SLOTS; i++) assert_ok(frit_session_new(&l.slots[i].session, l.engine));
+        for (int n = 0; !is_done(&l); n++) {
+            assert_true(n < TEXTS * (LONGEST + PROMPT));   // it comes to an end
+            run_iteration(&l);
+        }
+        for (int i = 0; i < TEXTS; i++) assert_int_equal(texts[i].n, texts[i].n_wanted);
+        assert_int_equal(l.n_most_in_flight, kinds[d] == TEST_DEVICE_ALONE ? 1 : 0);
+        assert_int_equal(l.n_ahead > 0, kinds[d] == TEST_DEVICE_ALONE);
+        for (int i = 0; i < SLOTS; i++) frit_session_free(l.slots[i].session);
+        frit_engine_free(l.engine);
+    }
+}
+
+// ------------------------------------------------------------------------------- single calls
+
+// A session with a pick in flight, alone.
+static frit_session *begin_picking(frit_engine *engine, frit_sampler *sampler)
+{
+    const frit_token prompt[] = {3, 24, 43};
+    frit_session *session = NULL;
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, prompt, FRIT_COUNT(prompt), NULL));
+    assert_ok(frit_session_pick(session, sampler, NULL));
+    assert_ok(frit_engine_advance(engine, NULL));   // returns with the step in flight
+    return session;
+}
+
+static void stopping_waits_for_nothing(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
+    frit_sampler *sampler = make_sampler(&(text){0});
+    frit_session *session = begin_picking(engine, sampler);
+    bool is_ahead = false;
+    frit_picked picked;
+    assert_false(frit_session_has_picked(session));
+    assert_ok(frit_session_pick_ahead(session, sampler, NULL, &is_ahead));
+    assert_true(is_ahead);
+    assert_ok(frit_session_pick_ahead(session, sampler, NULL, &is_ahead));
+    assert_false(is_ahead);   // two picks wait already
+    assert_int_equal(frit_session_length(session), 4);
+    assert_ok(frit_session_stop(session));
+    assert_int_equal(engine->flights.n_completed, 0);
+    assert_int_equal(frit_session_length(session), 3);    // the token that nobody knows was in no step
+    assert_int_equal(frit_session_pending(session), 3);   // in flight
+    assert_fails(frit_session_picked(session, &picked), FRIT_E_INVALID, "no pick");
+    assert_ok(frit_engine_advance(engine, NULL));
+    assert_int_equal(frit_session_pending(session), 0);
+    assert_ok(frit_session_truncate(session, 0));
+    frit_session_free(session);
+    frit_sampler_free(sampler);
+    frit_engine_free(engine);
+}
+
+static void stopping_waits_for_tokens_that_are_not_known(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
+    frit_sampler *sampler = make_sampler(&(text){0});
+    frit_session *session = begin_picking(engine, sampler);
+    bool is_ahead = false;
+    assert_ok(frit_session_pick_ahead(session, sampler, NULL, &is_ahead));
+    assert_ok(frit_engine_submit(engine, NULL, NULL));   // both steps are in flight
+    assert_int_equal(frit_session_tokens(session)[3], -1);
+    assert_ok(frit_session_stop(session));
+    assert_int_equal(frit_session_length(session), 4);
+    assert_true(frit_session_tokens(session)[3] >= 0);
+    frit_session_free(session);
+    frit_sampler_free(sampler);
+    frit_engine_free(engine);
+}
+
+// Forgetting the tokens of a session does not wait for the steps of others.
+static void truncating_waits_for_the_own_steps(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
+    frit_sampler *sampler = make_sampler(&(text){0});
+    frit_session *other = begin_picking(engine, sampler);
+    assert_ok(frit_engine_advance(engine, NULL));
+    assert_ok(frit_session_truncate(other, 0));
+    frit_session *session = begin_picking(engine, sampler);
+    assert_ok(frit_session_push(other, &(frit_token){5}, 1, NULL));
+    assert_ok(frit_session_truncate(other, 0));
+    assert_int_equal(engine->flights.n_submitted - engine->flights.n_completed, 1);
+    assert_ok(frit_session_truncate(session, 0));
+    assert_int_equal(engine->flights.n_submitted - engine->flights.n_completed, 0);
+    frit_session_free(other);
+    frit_session_free(session);
+    frit_sampler_free(sampler);
+    frit_engine_free(engine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_what_they_are_alone),
+        cmocka_unit_test(stopping_waits_for_nothing),
+        cmocka_unit_test(stopping_waits_for_tokens_that_are_not_known),
+        cmocka_unit_test(truncating_waits_for_the_own_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
