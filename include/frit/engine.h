@@ -155,8 +155,9 @@ FRIT_API frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows);
 //
 // While steps are in flight, sessions can be created, pushed to, asked for picks and inspected; tokens in flight count
 // as pending. frit_engine_step, frit_session_next, _encode, _set_adapters, _fork, _save, _load and _free, and
-// frit_embed_texts wait for all steps first; frit_session_truncate waits for steps with tokens that it forgets. frit_engine_free waits too, and drops the results. On the CPU a step
-// has run when frit_engine_submit returns. Row functions of a step are called before the next step is submitted.
+// frit_embed_texts wait for all steps first; frit_session_truncate waits for steps with tokens that it forgets.
+// frit_engine_free waits too, and drops the results. On the CPU a step has run when frit_engine_submit returns. Row
+// functions of a step are called before the next step is submitted.
 //
 // If a step fails after it was submitted (a device's error), its tokens and the tokens of later steps are queued again.
 // Sessions of recurrent models fail instead, because their state is lost. The status of a step is kept until the second
@@ -168,7 +169,7 @@ FRIT_API frit_status frit_engine_wait(frit_engine *engine, uint64_t step);
 
 // Keeps the device busy while the caller works: submits the next step, and waits for the step before it. So one step is
 // in flight when the function returns, and the caller reads the tokens of the one before. Where no device has a queue
-// (CPUs), or nothing can be submitted behind the step in flight, the function waits for that step. *n_rows (n_rows may
+// (CPUs), or nothing can be submitted after the step in flight, the function waits for that step. *n_rows (n_rows may
 // be NULL) is the number of tokens that were submitted. Fails as frit_engine_step does; the tokens of all steps that
 // were in flight are queued again then.
 //
@@ -176,7 +177,8 @@ FRIT_API frit_status frit_engine_wait(frit_engine *engine, uint64_t step);
 //         if (frit_session_has_picked(session)) {
 //             frit_session_picked(session, &picked);    // write the token; frit_session_stop at the end of the text
 //             frit_sampler_accept(sampler, picked.token);
-//             if (!ahead) { frit_session_push(session, &picked.token, 1, NULL); frit_session_pick(session, sampler, NULL); }
+//             if (!ahead) frit_session_push(session, &picked.token, 1, NULL);
+//             if (!ahead) frit_session_pick(session, sampler, NULL);
 //         }
 //         frit_session_pick_ahead(session, sampler, NULL, &ahead);
 //     frit_engine_advance(engine, NULL);

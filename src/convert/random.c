@@ -4,6 +4,7 @@
 // Matrices consist of pieces of 256 numbers that were encoded once: every type gets scales of a normal size, and rows
 // are generated at the speed of copying.
 #include "convert/random.h"
+#include "convert/random_vocab.h"
 
 #include "base/number.h"
 #include "base/rng.h"
@@ -292,8 +293,7 @@ static frit_status add_meta(maker *m, int32_t n_layers)
     FRIT_TRY(frit_meta_add(meta, frit_str_of("general.file_type"), type));
     FRIT_TRY(add_value(m, "block_count", strlen("block_count"), layers));
     FRIT_TRY(add_keys(m, m->row->keys));
-    if (!m->is_whole) FRIT_TRY(add_keys(m, m->row->keys_cut));
-    return frit_meta_add_text(meta, "tokenizer.ggml.model", "none");
+    return m->is_whole ? FRIT_OK : add_keys(m, m->row->keys_cut);
 }
 
 // ------------------------------------------------------------------------------------- opening
@@ -311,6 +311,7 @@ static frit_status make_model(maker *m, const frit_random_options *options)
     FRIT_TRY(add_meta(m, n_layers));
     FRIT_TRY(frit_arch_of(&m->arch, m->ckpt));
     FRIT_TRY(frit_hparams_read(&m->hp, m->arch, m->ckpt, arena));
+    FRIT_TRY(frit_random_add_vocabulary(m->ckpt, m->hp.n_vocab));
     m->numbers = frit_arena_new(arena, float, N_PIECES *PIECE);
     if (!m->numbers) return frit_fail_memory(N_PIECES * PIECE * sizeof *m->numbers, "random numbers");
     for (int i = 0; i < N_PIECES * PIECE; i++) m->numbers[i] = (float)near_zero(&m->rng);

@@ -30,7 +30,7 @@ struct server_worker {
     size_t n_cached;     // tokens of running jobs after the last step
     size_t cache_room;   // tokens that the cache has room for; 0: unknown
     bool may_defer;      // the iteration is short: clients may be woken in the next one
-    bool runs_ahead;     // jobs have picks in steps behind the step in flight
+    bool runs_ahead;     // jobs have picks in steps after the step in flight
     bool is_settling;    // slots are settling: steps in flight run their sessions
     bool draining, cut, stop;
 };

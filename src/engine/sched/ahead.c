@@ -215,7 +215,6 @@ frit_status frit_engine_advance(frit_engine *engine, int32_t *n_rows)
     const bool is_busy = engine->flights.n_submitted > engine->flights.n_completed;
     if (!is_busy || !should_wait_first(engine)) FRIT_TRY(frit_engine_submit(engine, &step, &n));
     if (n_rows) *n_rows = n;
-    if (step > 0 && !is_busy && frit_ahead_has_queue(engine))
-        return FRIT_OK;   // the next call submits a step behind it
+    if (step > 0 && !is_busy && frit_ahead_has_queue(engine)) return FRIT_OK;   // the next call submits another step
     return frit_flight_wait(engine);
 }

@@ -11,7 +11,7 @@
 // drafts that would probably pay), if it cannot go back by a token (recurrent states), or beside other sessions.
 //
 // Callers that serve many sessions run ahead themselves: frit_session_pick_ahead queues a session's next token before
-// it is known, and frit_engine_advance submits a step behind the step in flight.
+// it is known, and frit_engine_advance submits a step after the step in flight.
 #pragma once
 #include "engine/engine.h"
 

@@ -5,7 +5,7 @@
 // rows as take 2.75 times the time of a decode step, by measured times. One in a hundred steps takes a quarter longer
 // than most, and the wait should stay within five times the wait without prompts. In steps that mix row classes the
 // wait is the step, which may take 3.5 times the time of a decode step. A device with a queue may be so fast that
-// nobody notices such a wait, so its steps may take 20 ms in any case.
+// such a wait is too short to be noticed, so its steps may take 20 ms in any case.
 #include "engine/engine.h"
 #include "engine/sched/step_cost.h"
 
