@@ -40,7 +40,8 @@ static const frit_sampler_options samplings[] = {
 
 static void make_texts(text *texts, uint64_t seed)
 {
-    frit_rng rng = {seed};
+    frit_rng rng;
+    frit_rng_init(&rng, seed);
     for (int i = 0; i < TEXTS; i++) {
         text *t = &texts[i];
         *t = (text){.n_prompt = (size_t)random_between(&rng, 1, PROMPT),
