@@ -75,7 +75,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/placement/needs.h", BELOW_ENGINE "engine/engine.h engine/placement/fit.h"},
     {"src/engine/",          BELOW_ENGINE "engine/"},
     {"src/quantize/",        BELOW_ENGINE "engine/ quantize/"},
-    {"apps/hub/",         "frit.h frit_tools.h base/sha256.h common/text_file.h frit/cli/config.h hub/"},
+    {"apps/hub/",         "frit.h frit_tools.h base/sha256.h common/grow.h common/text_file.h frit/cli/config.h hub/"},
     {"apps/",             "frit.h frit_tools.h frit/ common/ hub/ server/"},
     {"examples/",         "frit.h"},
     {"tests/",            "frit.h frit_tools.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ quantize/ "

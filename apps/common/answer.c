@@ -5,6 +5,8 @@
 //                        n_shown ^                          ^ n
 #include "common/answer.h"
 
+#include "common/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,13 +50,7 @@ static frit_status append_text(app_answer *answer, const char *bytes, size_t n)
     answer->n_skip -= n_skipped;
     bytes += n_skipped;
     n -= n_skipped;
-    if (answer->n + n + 1 > answer->capacity) {
-        size_t capacity = 2 * (answer->n + n + 1);
-        char *text = realloc(answer->text, capacity);
-        if (!text) return FRIT_E_MEMORY;
-        answer->text = text;
-        answer->capacity = capacity;
-    }
+    if (!APP_GROW(answer->text, answer->capacity, answer->n + n + 1)) return FRIT_E_MEMORY;
     memcpy(answer->text + answer->n, bytes, n);
     answer->n += n;
     answer->text[answer->n] = 0;

@@ -2,6 +2,8 @@
 // frit embed: an embedding for each text.
 #include "frit/cli/cli.h"
 
+#include "common/grow.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,38 +46,33 @@ static const frit_option *input_rows(size_t *n_rows)
     return rows;
 }
 
+typedef struct vector_row {
+    size_t item, position;
+} vector_row;
+
 typedef struct vectors {   // in the order of their arrival
     float *values;         // [n, width]
-    size_t *items, *places;
-    size_t n, capacity, width;
+    vector_row *rows;
+    size_t n, values_capacity, rows_capacity, width;
     bool failed;
 } vectors;
 
 static void keep(void *ctx, size_t item, size_t i, const float *values, size_t n)
 {
     vectors *v = ctx;
-    if (v->n == v->capacity) {
-        const size_t capacity = v->capacity ? 2 * v->capacity : 64;
-        float *grown = realloc(v->values, capacity * n * sizeof *grown);
-        if (grown) v->values = grown;
-        size_t *items = realloc(v->items, capacity * sizeof *items), *places = NULL;
-        if (items) v->items = items;
-        places = realloc(v->places, capacity * sizeof *places);
-        if (places) v->places = places;
-        if (!grown || !items || !places) v->failed = true;
-        if (v->failed) return;
-        v->capacity = capacity;
+    if (!APP_GROW(v->values, v->values_capacity, (v->n + 1) * n) || !APP_GROW(v->rows, v->rows_capacity, v->n + 1)) {
+        v->failed = true;
+        return;
     }
     v->width = n;
     memcpy(v->values + v->n * n, values, n * sizeof *values);
-    v->items[v->n] = item;
-    v->places[v->n++] = i;
+    v->rows[v->n++] = (vector_row){item, i};
 }
 
 static const float *find(const vectors *v, size_t item, size_t i)
 {
     for (size_t k = 0; k < v->n; k++)
-        if (v->items[k] == item && v->places[k] == i) return v->values + k * v->width;
+        if (v->rows[k].item == item && v->rows[k].position == i) return v->values + k * v->width;
     return NULL;
 }
 
@@ -125,8 +122,7 @@ static int embed(const embed_args *args, const frit_model *model, frit_engine *e
     else if (code == CLI_DONE)
         print_lines(&v, n_items);
     free(v.values);
-    free(v.items);
-    free(v.places);
+    free(v.rows);
     free(items);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "frit/cli/cli.h"
 
 #include "common/answer.h"
+#include "common/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,11 +120,7 @@ frit_token *cli_turn_tokens(const frit_turn *turn, size_t *n_tokens)
 
 static void remember(cli_answer *answer, frit_token token)
 {
-    if (answer->n_tokens == answer->capacity) {
-        answer->capacity = answer->capacity ? 2 * answer->capacity : 256;
-        answer->tokens = realloc(answer->tokens, answer->capacity * sizeof *answer->tokens);
-        if (!answer->tokens) exit(cli_no_memory());
-    }
+    if (!APP_GROW(answer->tokens, answer->capacity, answer->n_tokens + 1)) exit(cli_no_memory());
     answer->tokens[answer->n_tokens++] = token;
 }
 

@@ -2,6 +2,7 @@
 // Requests whose replies fit into memory.
 #include "hub/http.h"
 
+#include "common/grow.h"
 #include "hub/curl.h"
 
 #include <stdio.h>
@@ -24,14 +25,8 @@ static size_t take_body(char *bytes, size_t size, size_t n, void *ctx)
         b->is_too_long = true;
         return 0;
     }
-    if (reply->n + n_new + 1 > b->capacity) {
-        const size_t capacity = 2 * (reply->n + n_new) + 4096;
-        char *grown = realloc(reply->body, capacity);
-        b->is_out_of_memory = !grown;
-        if (!grown) return 0;
-        reply->body = grown;
-        b->capacity = capacity;
-    }
+    b->is_out_of_memory = !APP_GROW(reply->body, b->capacity, reply->n + n_new + 1);
+    if (b->is_out_of_memory) return 0;
     memcpy(reply->body + reply->n, bytes, n_new);
     reply->n += n_new;
     reply->body[reply->n] = 0;

@@ -2,6 +2,7 @@
 // The files of a repository: from the hub's JSON, or from a folder.
 #include "hub/repo.h"
 
+#include "common/grow.h"
 #include "hub/disk.h"
 #include "hub/name.h"
 
@@ -14,11 +15,7 @@ hub_status hub_repo_add(hub_repo *repo, const char *path, uint64_t n_bytes, hub_
 {
     if (repo->n == HUB_MAX_REPO_FILES)
         return hub_fail(HUB_E_DATA, "a repository has more than %d files", HUB_MAX_REPO_FILES);
-    if ((repo->n & (repo->n - 1)) == 0) {   // a power of two
-        hub_file *grown = realloc(repo->files, (repo->n ? 2 * repo->n : 1) * sizeof *grown);
-        if (!grown) return hub_fail(HUB_E_MEMORY, "out of memory");
-        repo->files = grown;
-    }
+    if (!APP_GROW(repo->files, repo->capacity, repo->n + 1)) return hub_fail(HUB_E_MEMORY, "out of memory");
     hub_file *file = &repo->files[repo->n];
     *file = (hub_file){.path = strdup(path), .n_bytes = n_bytes};
     if (!file->path) return hub_fail(HUB_E_MEMORY, "out of memory");

@@ -17,7 +17,7 @@ typedef struct hub_repo {
     char license[64];   // "": unknown
     bool is_gated;      // its terms must be accepted
     hub_file *files;
-    size_t n;
+    size_t n, capacity;
 } hub_repo;
 
 hub_status hub_repo_add(hub_repo *repo, const char *path, uint64_t n_bytes, hub_file **out);

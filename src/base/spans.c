@@ -2,6 +2,8 @@
 // Sorted lists of ranges.
 #include "base/spans.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 void frit_spans_push(frit_spans *spans, size_t begin, size_t end)
@@ -11,15 +13,9 @@ void frit_spans_push(frit_spans *spans, size_t begin, size_t end)
         spans->items[spans->n - 1].end = end;
         return;
     }
-    if (spans->n == spans->capacity) {
-        const size_t capacity = spans->capacity ? 2 * spans->capacity : 16;
-        frit_span *items = capacity < SIZE_MAX / sizeof *items ? realloc(spans->items, capacity * sizeof *items) : NULL;
-        if (!items) {
-            spans->failed = true;
-            return;
-        }
-        spans->items = items;
-        spans->capacity = capacity;
+    if (FRIT_GROW(spans->items, spans->capacity, spans->n + 1, "a list of ranges") != FRIT_OK) {
+        spans->failed = true;
+        return;
     }
     spans->items[spans->n++] = (frit_span){begin, end};
 }

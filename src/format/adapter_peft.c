@@ -13,6 +13,7 @@
 #include "format/adapter.h"
 
 #include "base/check.h"
+#include "base/grow.h"
 #include "format/hf/hf.h"
 #include "format/json.h"
 #include "format/safetensors.h"
@@ -233,14 +234,7 @@ static bool is_all_experts(const char *name)
 
 static frit_status add_module(peft *p, const char *name, bool is_table, peft_module **out)
 {
-    if (p->n == p->capacity) {
-        const size_t capacity = p->capacity ? 2 * p->capacity : 64;
-        peft_module *grown = frit_arena_new(&p->file->ckpt->arena, peft_module, capacity);
-        if (!grown) return frit_fail_memory(capacity * sizeof *grown, "an adapter");
-        if (p->n > 0) memcpy(grown, p->modules, p->n * sizeof *grown);
-        p->modules = grown;
-        p->capacity = capacity;
-    }
+    FRIT_TRY(FRIT_GROW_IN(&p->file->ckpt->arena, p->modules, p->capacity, p->n + 1, "an adapter"));
     if (!frit_map_put(&p->index, frit_str_of(name), (int64_t)p->n)) return frit_fail_memory(64, "a module's name");
     *out = &p->modules[p->n++];
     **out = (peft_module){.name = name_in_text_model(&p->file->ckpt->arena, name), .full = name, .is_table = is_table};

@@ -2,6 +2,7 @@
 // Checkpoints: the list of sources, opening, and the tensors by name.
 #include "format/checkpoint.h"
 
+#include "base/grow.h"
 #include "format/gguf.h"
 #include "format/rows.h"
 #include "format/safetensors.h"
@@ -196,27 +197,12 @@ void frit_checkpoint_hash(const frit_checkpoint *ckpt, frit_sha256 *sum)
 
 // ------------------------------------------------------------------------------------- tensors and files
 
-// Doubles an array in the arena. The old arrays stay in the arena; together they are as large as the new one.
-static void *grown(frit_arena *arena, const void *items, size_t n, size_t *capacity, size_t size)
-{
-    size_t larger = *capacity ? 2 * *capacity : 16;
-    void *copy = frit_arena_alloc(arena, larger, size);
-    if (!copy) return NULL;
-    if (n > 0) memcpy(copy, items, n * size);
-    *capacity = larger;
-    return copy;
-}
-
 frit_status frit_checkpoint_add_tensor(frit_checkpoint *ckpt, const frit_tensor *tensor)
 {
     if (frit_checkpoint_find(ckpt, tensor->name))
         return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' occurs twice", ckpt->path, tensor->name);
-    if (ckpt->n_tensors == ckpt->tensor_capacity) {
-        frit_tensor *tensors =
-            grown(&ckpt->arena, ckpt->tensors, ckpt->n_tensors, &ckpt->tensor_capacity, sizeof *tensors);
-        if (!tensors) return frit_fail_memory(ckpt->n_tensors * sizeof *tensors, "the list of tensors");
-        ckpt->tensors = tensors;
-    }
+    FRIT_TRY(
+        FRIT_GROW_IN(&ckpt->arena, ckpt->tensors, ckpt->tensor_capacity, ckpt->n_tensors + 1, "the list of tensors"));
     if (!frit_map_put(&ckpt->tensor_index, frit_str_of(tensor->name), (int64_t)ckpt->n_tensors))
         return frit_fail_memory(ckpt->n_tensors * 32, "the index of tensors");
     ckpt->tensors[ckpt->n_tensors++] = *tensor;
@@ -225,13 +211,11 @@ frit_status frit_checkpoint_add_tensor(frit_checkpoint *ckpt, const frit_tensor 
 
 frit_status frit_checkpoint_add_file(frit_checkpoint *ckpt, frit_file *file)
 {
-    if (ckpt->n_files == ckpt->file_capacity) {
-        frit_file **files = grown(&ckpt->arena, ckpt->files, ckpt->n_files, &ckpt->file_capacity, sizeof(frit_file *));
-        if (!files) {
-            frit_file_close(file);
-            return frit_fail_memory(ckpt->n_files * sizeof *files, "the list of files");
-        }
-        ckpt->files = files;
+    const frit_status status =
+        FRIT_GROW_IN(&ckpt->arena, ckpt->files, ckpt->file_capacity, ckpt->n_files + 1, "the list of files");
+    if (status != FRIT_OK) {
+        frit_file_close(file);
+        return status;
     }
     ckpt->files[ckpt->n_files++] = file;
     return FRIT_OK;

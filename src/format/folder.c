@@ -5,6 +5,7 @@
 //     folder/model.safetensors, or an index     safetensors_folder.c
 //
 // Tokenizer files are not read here and do not become keys (text/vocab/vocab_file.h).
+#include "base/grow.h"
 #include "format/hf/quant/hf_quant.h"
 #include "format/json.h"
 
@@ -325,13 +326,7 @@ static frit_status place(folder *f, const frit_safetensors_entry *entry)
 static frit_status keep(void *ctx, const frit_safetensors_entry *entry)
 {
     folder *f = ctx;
-    if (f->n_entries == f->capacity) {
-        const size_t capacity = f->capacity ? 2 * f->capacity : 256;
-        frit_safetensors_entry *entries = realloc(f->entries, capacity * sizeof *entries);
-        if (!entries) return frit_fail_memory(capacity * sizeof *entries, "the list of tensors");
-        f->entries = entries;
-        f->capacity = capacity;
-    }
+    FRIT_TRY(FRIT_GROW(f->entries, f->capacity, f->n_entries + 1, "the list of tensors"));
     if (!frit_map_put(&f->index, frit_str_of(entry->name), (int64_t)f->n_entries))
         return frit_fail_memory(64, "the index of tensors");
     f->entries[f->n_entries++] = *entry;

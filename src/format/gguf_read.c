@@ -7,6 +7,7 @@
 // items are read; offsets are computed in checked arithmetic.
 #include "format/gguf_part.h"
 
+#include "base/grow.h"
 #include "base/number.h"
 #include "base/utf8.h"
 
@@ -320,15 +321,9 @@ typedef struct directory {
 
 static frit_status directory_grow(directory *dir, frit_arena *arena)
 {
-    size_t capacity = dir->capacity ? 2 * dir->capacity : 64;
-    frit_tensor *tensors = frit_arena_new(arena, frit_tensor, capacity);
-    place *places = realloc(dir->places, capacity * sizeof *places);
-    if (places) dir->places = places;
-    if (!tensors || !places) return frit_fail_memory(capacity * sizeof *tensors, "the list of tensors");
-    if (dir->n > 0) memcpy(tensors, dir->tensors, dir->n * sizeof *tensors);
-    dir->tensors = tensors;
-    dir->capacity = capacity;
-    return FRIT_OK;
+    size_t places_capacity = dir->capacity;
+    FRIT_TRY(FRIT_GROW(dir->places, places_capacity, dir->n + 1, "the list of tensors"));
+    return FRIT_GROW_IN(arena, dir->tensors, dir->capacity, dir->n + 1, "the list of tensors");
 }
 
 static frit_status read_tensor(reader *r, uint64_t alignment, frit_tensor *tensor, place *where)

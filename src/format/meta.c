@@ -2,6 +2,7 @@
 // Metadata: pairs in file order with an index by key, exact conversions, values as text.
 #include "format/meta.h"
 
+#include "base/grow.h"
 #include "base/number.h"
 #include "base/utf8.h"
 
@@ -9,7 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 // Values and array items keep the file's byte order, which is little-endian.
 #ifdef __BYTE_ORDER__
@@ -54,14 +54,7 @@ frit_status frit_meta_add(frit_meta *meta, frit_str key, frit_value value)
 {
     if (frit_map_get(&meta->index, key, &(int64_t){0}))
         return frit_fail(FRIT_E_FORMAT, "metadata key '%.*s' occurs twice", (int)key.len, key.ptr);
-    if (meta->n == meta->capacity) {
-        size_t capacity = meta->capacity ? 2 * meta->capacity : 32;
-        frit_pair *pairs = frit_arena_new(meta->arena, frit_pair, capacity);
-        if (!pairs) return frit_fail_memory(capacity * sizeof *pairs, "metadata");
-        if (meta->n > 0) memcpy(pairs, meta->pairs, meta->n * sizeof *pairs);
-        meta->pairs = pairs;
-        meta->capacity = capacity;
-    }
+    FRIT_TRY(FRIT_GROW_IN(meta->arena, meta->pairs, meta->capacity, meta->n + 1, "metadata"));
     if (!frit_map_put(&meta->index, key, (int64_t)meta->n)) return frit_fail_memory(meta->n * 32, "metadata keys");
     meta->pairs[meta->n++] = (frit_pair){key, value};
     return FRIT_OK;

@@ -2,6 +2,7 @@
 // Rows of tokens that can follow a state from a node of the trie on, and masks that are combined from rows.
 #include "grammar/mask.h"
 
+#include "base/grow.h"
 #include "base/thread/thread.h"
 #include "base/time.h"
 #include "grammar/spans.h"
@@ -9,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { TABLE_BYTES = 128 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 22, MASK_WORK = 1 << 20 };
+enum { TABLE_BYTES = 128 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 21, MASK_WORK = 1 << 20 };
 
 typedef struct row {   // tokens of a state and a node
     int32_t state;
@@ -31,7 +32,7 @@ typedef struct work_item {
 
 typedef struct pool {   // of 32-bit numbers
     uint32_t *items;
-    size_t n, room;
+    size_t n, capacity;
 } pool;
 
 struct frit_masks {
@@ -43,7 +44,8 @@ struct frit_masks {
     int32_t n_rows, rows_room, n_buckets;
     pool tokens, exits;
     uint32_t **bitmaps;   // allocated separately, because growing an array would copy all bitmaps
-    int32_t n_bitmaps, bitmaps_room;
+    int32_t n_bitmaps;
+    size_t bitmaps_capacity;
     bool *in_root;    // [n_states]: states of the root, if no rule calls it: nothing follows at their end
     frit_run *runs;   // [n_states]
     int32_t *alike;   // [n_states]: a state with the same rows
@@ -58,27 +60,24 @@ struct frit_masks {
     frit_config config;
     level *levels;   // [max_depth + 1]
     frit_item *items;
-    int32_t items_room;
+    size_t items_capacity;
     pool found, ended;
 
     work_item *work;
-    size_t n_work, work_room;
+    size_t n_work, work_capacity;
 };
+
+static const char what[] = "the masks of a grammar";
 
 static frit_status fail_memory(void)
 {
-    return frit_fail_memory(sizeof(row), "the masks of a grammar");
+    return frit_fail_memory(sizeof(row), what);
 }
 
 static frit_status reserve(pool *p, size_t n)
 {
-    if (p->n + n <= p->room) return FRIT_OK;
-    const size_t room = (p->n + n) * 2 + 256;
-    uint32_t *more = room < UINT32_MAX ? realloc(p->items, room * sizeof *more) : NULL;
-    if (!more) return fail_memory();
-    p->items = more;
-    p->room = room;
-    return FRIT_OK;
+    if (p->n + n >= UINT32_MAX) return fail_memory();
+    return FRIT_GROW(p->items, p->capacity, p->n + n, what);
 }
 
 static frit_status add(pool *p, const uint32_t *items, size_t n)
@@ -126,13 +125,8 @@ static frit_status take(frit_masks *m, size_t d, const frit_token_node *node, bo
     *out = c->out;
     now->single = c->n == 1 && c->items[0].frame == FRIT_FRAME_OUTER ? c->items[0].state : -1;
     if (now->single >= 0 || c->n == 0) return FRIT_OK;
-    if (now->first + c->n > m->items_room) {
-        const int32_t room = (now->first + c->n) * 2;
-        frit_item *items = room < SCRATCH_ITEMS ? realloc(m->items, (size_t)room * sizeof *items) : NULL;
-        if (!items) return fail_memory();
-        m->items = items;
-        m->items_room = room;
-    }
+    if (now->first + c->n >= SCRATCH_ITEMS) return fail_memory();
+    FRIT_TRY(FRIT_GROW(m->items, m->items_capacity, now->first + c->n, what));
     memcpy(m->items + now->first, c->items, (size_t)c->n * sizeof *c->items);
     now->n = c->n;
     return FRIT_OK;
@@ -231,13 +225,7 @@ static frit_status find_plain(frit_masks *m, int32_t state, uint32_t node, const
 static frit_status new_bitmap(frit_masks *m, uint32_t **out)
 {
     const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
-    if (m->n_bitmaps == m->bitmaps_room) {
-        const int32_t room = m->bitmaps_room ? m->bitmaps_room * 2 : 64;
-        uint32_t **more = realloc(m->bitmaps, (size_t)room * sizeof *more);
-        if (!more) return fail_memory();
-        m->bitmaps = more;
-        m->bitmaps_room = room;
-    }
+    FRIT_TRY(FRIT_GROW(m->bitmaps, m->bitmaps_capacity, m->n_bitmaps + 1, what));
     uint32_t *bits = malloc(n_words * sizeof *bits);
     if (!bits) return fail_memory();
     *out = m->bitmaps[m->n_bitmaps++] = bits;
@@ -377,16 +365,9 @@ static void allow_named(const frit_masks *m, int32_t state, uint32_t *mask)
 
 static frit_status add_work(frit_masks *m, frit_item item, uint32_t node)
 {
-    if (m->n_work == m->work_room) {
-        const size_t room = m->work_room ? m->work_room * 2 : 1024;
-        if (room > MASK_WORK)
-            return frit_fail(FRIT_E_LIMIT, "the grammar is too ambiguous: a token may mean more than %d things",
-                             MASK_WORK / 2);
-        work_item *work = realloc(m->work, room * sizeof *work);
-        if (!work) return fail_memory();
-        m->work = work;
-        m->work_room = room;
-    }
+    if (m->n_work == MASK_WORK)
+        return frit_fail(FRIT_E_LIMIT, "the grammar is too ambiguous: a token may mean more than %d things", MASK_WORK);
+    FRIT_TRY(FRIT_GROW(m->work, m->work_capacity, m->n_work + 1, what));
     m->work[m->n_work++] = (work_item){item, node};
     return FRIT_OK;
 }

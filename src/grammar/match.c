@@ -2,11 +2,15 @@
 // Frames, and a step: read a byte, return from calls that end, make calls.
 #include "grammar/match.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
+
+static const char what[] = "the state of a grammar";
 
 static frit_status fail_memory(void)
 {
-    return frit_fail_memory(sizeof(frit_item), "the state of a grammar");
+    return frit_fail_memory(sizeof(frit_item), what);
 }
 
 // ------------------------------------------------------------------------------------- frames
@@ -40,17 +44,6 @@ static bool grow_frames(frit_frames *f)
     return true;
 }
 
-static bool reserve_entries(frit_frames *f, int32_t n)
-{
-    if (f->n_entries + (uint32_t)n <= f->entries_room) return true;
-    const uint32_t room = (f->n_entries + (uint32_t)n) * 2 + 64;
-    frit_item *entries = realloc(f->entries, (size_t)room * sizeof *entries);
-    if (!entries) return false;
-    f->entries = entries;
-    f->entries_room = room;
-    return true;
-}
-
 // Returns the frame with these sorted entries.
 static frit_status intern(frit_frames *f, const frit_item *entries, int32_t n, int32_t *out)
 {
@@ -65,7 +58,7 @@ static frit_status intern(frit_frames *f, const frit_item *entries, int32_t n, i
     if (f->n >= FRIT_MATCH_FRAMES)
         return frit_fail(FRIT_E_LIMIT, "the text is inside of more than %d different calls of the grammar's rules",
                          FRIT_MATCH_FRAMES);
-    if (!reserve_entries(f, n)) return fail_memory();
+    FRIT_TRY(FRIT_GROW(f->entries, f->entries_capacity, f->n_entries + (uint32_t)n, what));
     memcpy(f->entries + f->n_entries, entries, (size_t)n * sizeof *entries);
     f->frames[f->n] = (frit_frame){f->n_entries, n};
     f->n_entries += (uint32_t)n;
@@ -151,13 +144,7 @@ static frit_status add_item(step *s, frit_item item)
         if (known->state == item.state && known->frame == item.frame) return FRIT_OK;
     }
     if (c->n == FRIT_MATCH_ITEMS) return fail_ambiguous();
-    if (c->n == c->room) {
-        const int32_t room = c->room ? c->room * 2 : 16;
-        frit_item *items = realloc(c->items, (size_t)room * sizeof *items);
-        if (!items) return fail_memory();
-        c->items = items;
-        c->room = room;
-    }
+    FRIT_TRY(FRIT_GROW(c->items, c->capacity, c->n + 1, what));
     calls->slots[at].round = calls->round;
     calls->slots[at].item = c->n;
     c->items[c->n++] = item;
@@ -182,13 +169,7 @@ static frit_status add_returns(step *s, int32_t frame)
 
 static frit_status add_call(frit_calls *calls, int32_t rule, frit_item back)
 {
-    if (calls->n == calls->room) {
-        const int32_t room = calls->room ? calls->room * 2 : 32;
-        struct frit_pending_call *items = realloc(calls->items, (size_t)room * sizeof *items);
-        if (!items) return fail_memory();
-        calls->items = items;
-        calls->room = room;
-    }
+    FRIT_TRY(FRIT_GROW(calls->items, calls->capacity, calls->n + 1, what));
     calls->items[calls->n++] = (struct frit_pending_call){rule, back};
     return FRIT_OK;
 }
@@ -210,16 +191,6 @@ static int compare_items(const void *a, const void *b)
     return x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-static frit_status reserve_scratch(frit_calls *calls, int32_t n)
-{
-    if (n <= calls->entries_room) return FRIT_OK;
-    frit_item *entries = realloc(calls->entries, (size_t)n * 2 * sizeof *entries);
-    if (!entries) return fail_memory();
-    calls->entries = entries;
-    calls->entries_room = n * 2;
-    return FRIT_OK;
-}
-
 // Makes the frame of all pending calls of a rule, and removes the calls. If a caller has nothing left to do, the call
 // returns to the caller's own callers, so that lists written as recursions do not grow.
 static frit_status make_frame(step *s, int32_t rule, int32_t *frame)
@@ -234,7 +205,7 @@ static frit_status make_frame(step *s, int32_t rule, int32_t *frame)
         }
         const bool tail = s->a->states[call.back.state].is_end;
         const frit_frame f = tail ? s->frames->frames[call.back.frame] : (frit_frame){0, 1};
-        FRIT_TRY(reserve_scratch(calls, n + f.n));
+        FRIT_TRY(FRIT_GROW(calls->entries, calls->entries_capacity, n + f.n, what));
         for (int32_t k = 0; k < f.n; k++)
             calls->entries[n++] = tail ? s->frames->entries[f.first + (uint32_t)k] : call.back;
     }
@@ -372,21 +343,9 @@ static frit_status mark(frit_match *match)
 {
     if (match->max_marks == 0) return FRIT_OK;
     if (match->n_marks >= 2 * match->max_marks) forget(match);
-    if (match->n_marks == match->marks_room) {
-        const int32_t room = match->marks_room ? match->marks_room * 2 : 16;
-        struct frit_match_mark *marks = realloc(match->marks, (size_t)room * sizeof *marks);
-        if (!marks) return fail_memory();
-        match->marks = marks;
-        match->marks_room = room;
-    }
+    FRIT_TRY(FRIT_GROW(match->marks, match->marks_capacity, match->n_marks + 1, what));
     const uint32_t n = (uint32_t)match->now.n;
-    if (match->n_history + n > match->history_room) {
-        const uint32_t room = (match->n_history + n) * 2 + 16;
-        frit_item *history = realloc(match->history, (size_t)room * sizeof *history);
-        if (!history) return fail_memory();
-        match->history = history;
-        match->history_room = room;
-    }
+    FRIT_TRY(FRIT_GROW(match->history, match->history_capacity, match->n_history + n, what));
     match->marks[match->n_marks++] = (struct frit_match_mark){match->n_history, match->now.n, match->now.final};
     if (n > 0) memcpy(match->history + match->n_history, match->now.items, n * sizeof *match->history);
     match->n_history += n;
@@ -397,12 +356,7 @@ static frit_status mark(frit_match *match)
 static frit_status restore(frit_match *match)
 {
     const struct frit_match_mark m = match->marks[--match->n_marks];
-    if (m.n > match->now.room) {
-        frit_item *items = realloc(match->now.items, (size_t)m.n * sizeof *items);
-        if (!items) return fail_memory();
-        match->now.items = items;
-        match->now.room = m.n;
-    }
+    FRIT_TRY(FRIT_GROW(match->now.items, match->now.capacity, m.n, what));
     if (m.n > 0) memcpy(match->now.items, match->history + m.first, (size_t)m.n * sizeof *match->history);
     match->now.n = m.n;
     match->now.final = m.final;
@@ -412,12 +366,7 @@ static frit_status restore(frit_match *match)
 
 static frit_status copy_config(frit_config *to, const frit_config *from)
 {
-    if (from->n > to->room) {
-        frit_item *items = realloc(to->items, (size_t)from->n * sizeof *items);
-        if (!items) return fail_memory();
-        to->items = items;
-        to->room = from->n;
-    }
+    FRIT_TRY(FRIT_GROW(to->items, to->capacity, from->n, what));
     if (from->n > 0) memcpy(to->items, from->items, (size_t)from->n * sizeof *to->items);
     to->n = from->n;
     to->final = from->final;

@@ -32,12 +32,14 @@ typedef struct frit_frames {
     frit_item *entries;
     int32_t *buckets;
     int32_t n, room, n_buckets;
-    uint32_t n_entries, entries_room;
+    uint32_t n_entries;
+    size_t entries_capacity;
 } frit_frames;
 
 typedef struct frit_config {
     frit_item *items;
-    int32_t n, room;
+    int32_t n;
+    size_t capacity;
     bool final;   // the text may end here
     bool out;     // the call in which the walk began may have ended with the last byte
 } frit_config;
@@ -48,7 +50,8 @@ typedef struct frit_calls {   // scratch of a step
         frit_item back;
     } * items;
     frit_item *entries;
-    int32_t n, room, entries_room;
+    int32_t n;
+    size_t capacity, entries_capacity;
     struct frit_match_slot {   // items of the config; valid in the round only
         uint64_t round;
         int32_t item;
@@ -84,8 +87,9 @@ typedef struct frit_match {
         int32_t n;
         bool final;
     } * marks;
-    uint32_t n_history, history_room;
-    int32_t n_marks, marks_room;
+    uint32_t n_history;
+    int32_t n_marks;
+    size_t history_capacity, marks_capacity;
     int32_t max_marks;   // pushes that can be taken back; 0: none
 } frit_match;
 

@@ -3,6 +3,7 @@
 // $ read, so that an anchor may occur anywhere. They are removed from the automaton at the end.
 #include "grammar/regex.h"
 
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "grammar/grammar.h"
 
@@ -14,7 +15,7 @@ enum { MAX_RANGES = 1 << 16, MAX_REPEATS = 10000, MAX_CODE_POINT = 0x10ffff };
 
 typedef struct ranges {
     frit_range *items;
-    size_t n, room;
+    size_t n, capacity;
     bool failed;
 } ranges;
 
@@ -55,15 +56,9 @@ static frit_status fail_here(const parser *p, const char *expected)
 
 static void add(ranges *r, uint32_t low, uint32_t high)
 {
-    if (r->n == r->room) {
-        const size_t room = r->room ? r->room * 2 : 16;
-        frit_range *items = room <= MAX_RANGES ? realloc(r->items, room * sizeof *items) : NULL;
-        if (!items) {
-            r->failed = true;
-            return;
-        }
-        r->items = items;
-        r->room = room;
+    if (r->n == MAX_RANGES || FRIT_GROW(r->items, r->capacity, r->n + 1, "a class of characters") != FRIT_OK) {
+        r->failed = true;
+        return;
     }
     r->items[r->n++] = (frit_range){low, high};
 }

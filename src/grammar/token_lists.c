@@ -2,6 +2,7 @@
 // Lists of tokens, and the lists that a trie stores.
 #include "grammar/token_lists.h"
 
+#include "base/grow.h"
 #include "base/thread/thread.h"
 #include "grammar/mask.h"
 
@@ -127,21 +128,15 @@ typedef struct found {   // results of the walk, in the order of the trie
 
 typedef struct founds {
     found *items;
-    size_t n, room;
+    size_t n, capacity;
     bool failed;
 } founds;
 
 static void add_found(founds *f, uint32_t item, uint16_t count)
 {
-    if (f->n == f->room) {
-        const size_t room = f->room ? f->room * 2 : 4096;
-        found *items = realloc(f->items, room * sizeof *items);
-        if (!items) {
-            f->failed = true;
-            return;
-        }
-        f->items = items;
-        f->room = room;
+    if (FRIT_GROW(f->items, f->capacity, f->n + 1, "the tokens of a grammar") != FRIT_OK) {
+        f->failed = true;
+        return;
     }
     f->items[f->n++] = (found){item, count};
 }

@@ -184,7 +184,8 @@ typedef struct frit_node {
 typedef struct frit_graph {
     frit_arena *arena;
     frit_node **nodes;
-    int n_nodes, capacity;
+    int n_nodes;
+    size_t capacity;
     int64_t max_rows, max_outs;
     int32_t depth;         // depth of the next nodes
     frit_node *output;     // [n_outs, n] logits or hidden states; NULL in a segment without them

@@ -2,6 +2,8 @@
 // The op table as rows, and nodes. Every constructor ends in frit_node_new, which checks the node and stores it.
 #include "graph/node.h"
 
+#include "base/grow.h"
+
 #include <stdio.h>
 
 static const frit_op_row rows[] = {
@@ -58,14 +60,7 @@ static frit_status count_sources(frit_node *node)
 
 static bool append(frit_graph *g, frit_node *node)
 {
-    if (g->n_nodes == g->capacity) {
-        int capacity = g->capacity ? 2 * g->capacity : 256;
-        frit_node **nodes = frit_arena_new(g->arena, frit_node *, (size_t)capacity);
-        if (!nodes) return false;
-        if (g->n_nodes > 0) memcpy(nodes, g->nodes, (size_t)g->n_nodes * sizeof *nodes);
-        g->nodes = nodes;
-        g->capacity = capacity;
-    }
+    if (FRIT_GROW_IN(g->arena, g->nodes, g->capacity, g->n_nodes + 1, "a graph") != FRIT_OK) return false;
     node->id = g->n_nodes;
     g->nodes[g->n_nodes++] = node;
     return true;

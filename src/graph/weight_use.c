@@ -2,19 +2,15 @@
 // The list of weights that plans read.
 #include "graph/weight_use.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 static frit_status add(frit_weight_uses *uses, const frit_node *node, int source)
 {
     const frit_node *leaf = frit_node_storage(node->src[source]);
     if (leaf->op != FRIT_OP_WEIGHT) return FRIT_OK;
-    if (uses->n == uses->capacity) {
-        const size_t capacity = uses->capacity ? 2 * uses->capacity : 256;
-        frit_weight_use *list = realloc(uses->list, capacity * sizeof *list);
-        if (!list) return frit_fail_memory(capacity * sizeof *list, "the list of weights");
-        uses->list = list;
-        uses->capacity = capacity;
-    }
+    FRIT_TRY(FRIT_GROW(uses->list, uses->capacity, uses->n + 1, "the list of weights"));
     uses->list[uses->n++] = (frit_weight_use){leaf->tensor, node, source};
     return FRIT_OK;
 }

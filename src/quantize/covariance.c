@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sums of x x^T over the rows that matrices read.
+#include "base/grow.h"
 #include "quantize/covariance.h"
 #include "backend/cpu/pack/memory.h"
 #include "base/time.h"
@@ -92,17 +93,6 @@ void frit_covariance_forget(frit_covariance *covariance)
     for (int64_t i = 0; i < covariance->n; i++) covariance->entries[i].n_kept = covariance->entries[i].n_taken = 0;
 }
 
-static frit_status grow_entries(frit_covariance *covariance)
-{
-    if (covariance->n < covariance->capacity) return FRIT_OK;
-    const int64_t capacity = covariance->capacity > 0 ? 2 * covariance->capacity : 64;
-    frit_covariance_entry *entries = realloc(covariance->entries, (size_t)capacity * sizeof *entries);
-    if (!entries) return frit_fail_memory((size_t)capacity * sizeof *entries, "the entries of covariance");
-    covariance->entries = entries;
-    covariance->capacity = capacity;
-    return FRIT_OK;
-}
-
 static frit_status allocate_sums(frit_covariance *covariance, frit_covariance_entry *entry)
 {
     const bool has_cross = covariance->against && entry->n_each == 1;
@@ -136,7 +126,7 @@ frit_status frit_covariance_enter(frit_covariance *covariance, const char *name,
         return frit_fail(FRIT_E_INVALID, "covariance of '%s' has %lld columns of %lld matrices, expected %lld of %lld",
                          name, (long long)known->width, (long long)known->n_each, (long long)width, (long long)n_each);
     }
-    FRIT_TRY(grow_entries(covariance));
+    FRIT_TRY(FRIT_GROW(covariance->entries, covariance->capacity, covariance->n + 1, "the entries of covariance"));
     frit_covariance_entry entry = {.name = frit_arena_text(&covariance->arena, name, strlen(name)),
                                    .width = width,
                                    .n_each = n_each,

@@ -39,7 +39,8 @@ typedef struct frit_covariance_rest {
 struct frit_covariance {
     frit_covariance_options options;
     frit_covariance_entry *entries;
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
     frit_map index;   // name -> index in `entries`
     uint64_t n_bytes;
     bool keeps_rows;                   // stores rows instead of sums, for a covariance that is `against` this one

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Picks of samplers, and the lists that picks share.
+#include "base/grow.h"
 #include "sample/pick.h"
 #include "sample/sampler.h"
 #include "sample/weight.h"
@@ -8,24 +9,7 @@
 
 // ------------------------------------------------------------------------------- lists
 
-static frit_status reserve(void **items, int32_t *room, int32_t n, size_t size)
-{
-    if (n <= *room) return FRIT_OK;
-    const int64_t wanted = n < *room * (int64_t)2 ? *room * (int64_t)2 : n;
-    void *more = wanted <= INT32_MAX ? realloc(*items, (size_t)wanted * size) : NULL;
-    if (!more) return frit_fail_memory((size_t)wanted * size, "lists of picks");
-    *items = more;
-    *room = (int32_t)wanted;
-    return FRIT_OK;
-}
-
-#define RESERVE(field, n)                                                                          \
-    do {                                                                                           \
-        void *items = lists->field;                                                                \
-        const frit_status status = reserve(&items, &lists->field##_room, n, sizeof *lists->field); \
-        lists->field = items;                                                                      \
-        if (status != FRIT_OK) return status;                                                      \
-    } while (0)
+#define RESERVE(field, n) FRIT_TRY(FRIT_GROW(lists->field, lists->field##_capacity, n, "lists of picks"))
 
 frit_status frit_pick_lists_reserve(frit_pick_lists *lists, const frit_pick_room *room)
 {
@@ -34,10 +18,10 @@ frit_status frit_pick_lists_reserve(frit_pick_lists *lists, const frit_pick_room
     if (n_words > INT32_MAX) return frit_fail_memory((size_t)n_words * sizeof *lists->masks, "masks of picks");
     RESERVE(biases, lists->n_biases + room->n_biases);
     RESERVE(counts, lists->n_counts + room->n_counts);
-    RESERVE(masks, (int32_t)n_words);
+    RESERVE(masks, n_words);
     RESERVE(drafts, lists->n_drafts + room->n_drafts);
     RESERVE(tops, lists->n_tops + room->n_tops);
-    RESERVE(saved, lists->biases_room + lists->counts_room);
+    RESERVE(saved, lists->biases_capacity + lists->counts_capacity);
     return FRIT_OK;
 }
 

@@ -45,7 +45,7 @@ typedef struct frit_pick_lists {
     frit_logprob *tops;   // results
     float *saved;         // scratch [n_biases + n_counts]
     int32_t n_biases, n_counts, n_masks, n_drafts, n_tops;
-    int32_t biases_room, counts_room, masks_room, drafts_room, tops_room, saved_room;
+    size_t biases_capacity, counts_capacity, masks_capacity, drafts_capacity, tops_capacity, saved_capacity;
 } frit_pick_lists;
 
 typedef enum frit_pick_status {

@@ -3,6 +3,7 @@
 #include "text/unicode.h"
 
 #include "base/check.h"
+#include "base/grow.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
@@ -36,14 +37,7 @@ enum { MOST_PARTS = 32 };   // of one character; the longest in Unicode has 18
 
 static bool reserve(points *p, size_t n_more)
 {
-    if (p->capacity - p->n >= n_more) return true;
-    size_t capacity = (p->capacity + n_more) * 2;
-    if (capacity > SIZE_MAX / sizeof *p->items) return false;
-    utf8proc_int32_t *items = realloc(p->items, capacity * sizeof *items);
-    if (!items) return false;
-    p->items = items;
-    p->capacity = capacity;
-    return true;
+    return FRIT_GROW(p->items, p->capacity, p->n + n_more, "code points") == FRIT_OK;
 }
 
 static int class_of(utf8proc_int32_t c)

@@ -364,7 +364,7 @@ const frit_option *cli_logprobs_rows(size_t *n_rows);
 typedef struct cli_logprobs {
     int32_t n_top;         // number of likeliest tokens at each position
     frit_logprob *items;   // malloc'd, [n][1 + n_top]: the token, then the likeliest tokens; NaN: unknown
-    size_t n, capacity;
+    size_t n, capacity;    // capacity: items
 } cli_logprobs;
 
 typedef struct cli_prompt_logprobs {   // tokens that have not run yet

@@ -2,6 +2,7 @@
 // Parses lines into sections, keys and values.
 #include "frit/cli/config.h"
 
+#include "common/grow.h"
 #include "frit/cli/cli.h"
 #include "common/text_file.h"
 
@@ -45,13 +46,7 @@ static char *trim(char *begin, char *end)
 static bool add(reader *r, const char *key, const char *value)
 {
     cli_config *out = r->out;
-    if (out->n == r->capacity) {
-        const size_t capacity = r->capacity ? 2 * r->capacity : 32;
-        cli_config_entry *grown = realloc(out->items, capacity * sizeof *grown);
-        if (!grown) return refuse(r, "out of memory");
-        out->items = grown;
-        r->capacity = capacity;
-    }
+    if (!APP_GROW(out->items, r->capacity, out->n + 1)) return refuse(r, "out of memory");
     out->items[out->n++] = (cli_config_entry){r->section, key, value, r->line};
     return true;
 }

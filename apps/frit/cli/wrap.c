@@ -3,6 +3,8 @@
 // their width is the sum of their parts here, so a line may end a little early.
 #include "frit/cli/wrap.h"
 
+#include "common/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -24,13 +26,7 @@ void cli_wrap_free(cli_wrap *wrap)
 // Notes the width of a line. If memory is short, a resized terminal is not redrawn exactly.
 static void note_line(cli_wrap *wrap)
 {
-    if (wrap->n_lines == wrap->capacity) {
-        const size_t capacity = wrap->capacity ? 2 * wrap->capacity : 64;
-        uint16_t *lines = realloc(wrap->lines, capacity * sizeof *lines);
-        if (!lines) return;
-        wrap->lines = lines;
-        wrap->capacity = capacity;
-    }
+    if (!APP_GROW(wrap->lines, wrap->capacity, wrap->n_lines + 1)) return;
     wrap->lines[wrap->n_lines++] = (uint16_t)(wrap->column > UINT16_MAX ? UINT16_MAX : wrap->column);
 }
 

@@ -2,6 +2,7 @@
 // frit run --logprobs and --prompt-logprobs: log-probabilities of tokens, as lines for people and as JSON.
 #include "frit/cli/cli.h"
 
+#include "common/grow.h"
 #include "common/token_json.h"
 
 #include <math.h>
@@ -40,11 +41,7 @@ static size_t stride(const cli_logprobs *logprobs)
 
 static frit_logprob *new_row(cli_logprobs *logprobs)
 {
-    if (logprobs->n == logprobs->capacity) {
-        logprobs->capacity = logprobs->capacity ? 2 * logprobs->capacity : 64;
-        logprobs->items = realloc(logprobs->items, logprobs->capacity * stride(logprobs) * sizeof *logprobs->items);
-        if (!logprobs->items) exit(cli_no_memory());
-    }
+    if (!APP_GROW(logprobs->items, logprobs->capacity, (logprobs->n + 1) * stride(logprobs))) exit(cli_no_memory());
     return logprobs->items + logprobs->n * stride(logprobs);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Splits the text of an answer into parts and passes them to the functions of its protocol.
+#include "common/grow.h"
 #include "server/api/answer.h"
 #include "server/api/json_text.h"
 
@@ -13,13 +14,7 @@
 
 bool server_text_add(server_text *text, const char *bytes, size_t n)
 {
-    if (text->n + n + 1 > text->capacity) {
-        size_t capacity = 2 * (text->n + n + 1);
-        char *grown = realloc(text->ptr, capacity);
-        if (!grown) return false;
-        text->ptr = grown;
-        text->capacity = capacity;
-    }
+    if (!APP_GROW(text->ptr, text->capacity, text->n + n + 1)) return false;
     if (n > 0) memcpy(text->ptr + text->n, bytes, n);
     text->n += n;
     text->ptr[text->n] = 0;
@@ -28,13 +23,7 @@ bool server_text_add(server_text *text, const char *bytes, size_t n)
 
 static server_part *new_part(server_answer *answer, frit_part_kind kind)
 {
-    if (answer->n_parts == answer->parts_capacity) {
-        const size_t capacity = answer->parts_capacity ? 2 * answer->parts_capacity : 4;
-        server_part *parts = realloc(answer->parts, capacity * sizeof *parts);
-        if (!parts) return NULL;
-        answer->parts = parts;
-        answer->parts_capacity = capacity;
-    }
+    if (!APP_GROW(answer->parts, answer->parts_capacity, answer->n_parts + 1)) return NULL;
     server_part *part = &answer->parts[answer->n_parts++];
     *part = (server_part){.kind = kind};
     return part;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Handlers for llama.cpp's paths: texts, tokens and prompts.
+#include "common/grow.h"
 #include "server/api/answer.h"
 #include "server/api/handlers.h"
 #include "server/api/json_text.h"
@@ -79,14 +80,9 @@ static frit_status join_tokens(const frit_model *model, const server_text_reques
         status = i < request->n_ids ? frit_text_stream_push(stream, request->ids[i], &text, &n)
                                     : frit_text_stream_flush(stream, &text, &n);
         if (status != FRIT_OK || n == 0) continue;
-        if (*n_out + n > capacity) {
-            capacity = 2 * (*n_out + n);
-            char *grown = realloc(*out, capacity);
-            if (!grown) {
-                status = FRIT_E_MEMORY;
-                break;
-            }
-            *out = grown;
+        if (!APP_GROW(*out, capacity, *n_out + n)) {
+            status = FRIT_E_MEMORY;
+            break;
         }
         memcpy(*out + *n_out, text, n);
         *n_out += n;

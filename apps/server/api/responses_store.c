@@ -2,6 +2,7 @@
 // Stored responses: a list, the newest last, with a hash table by id.
 #include "server/api/responses_store.h"
 
+#include "common/grow.h"
 #include "frit.h"
 #include "server/api/responses_disk.h"
 
@@ -69,13 +70,7 @@ static owner *find_owner(const server_store *store, size_t key)
 static void count_in(server_store *store, const entry *e)
 {
     owner *o = find_owner(store, e->key);
-    if (!o && store->n_owners == store->owners_capacity) {
-        const size_t capacity = store->owners_capacity ? 2 * store->owners_capacity : 16;
-        owner *owners = realloc(store->owners, capacity * sizeof *owners);
-        if (!owners) return;
-        store->owners = owners;
-        store->owners_capacity = capacity;
-    }
+    if (!o && !APP_GROW(store->owners, store->owners_capacity, store->n_owners + 1)) return;
     if (!o) *(o = &store->owners[store->n_owners++]) = (owner){.key = e->key};
     o->n++;
     o->n_bytes += e->n_bytes;
@@ -161,14 +156,7 @@ typedef struct listing {
 static void note_file(void *ctx, const server_disk_entry *found)
 {
     listing *all = ctx;
-    if (all->n == all->capacity) {
-        const size_t capacity = all->capacity ? 2 * all->capacity : 256;
-        server_disk_entry *items = realloc(all->items, capacity * sizeof *items);
-        if (!items) return;
-        all->items = items;
-        all->capacity = capacity;
-    }
-    all->items[all->n++] = *found;
+    if (APP_GROW(all->items, all->capacity, all->n + 1)) all->items[all->n++] = *found;
 }
 
 static int by_age(const void *a, const void *b)

@@ -2,6 +2,7 @@
 // The table of metrics, and their text.
 #include "server/ops/metrics.h"
 
+#include "common/grow.h"
 #include "frit.h"
 
 #include <pthread.h>
@@ -139,12 +140,7 @@ static void put_line(writing *w, const char *format, ...)
     const int n = vsnprintf(line, sizeof line, format, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof line) w->failed = true;
-    if (!w->failed && w->n + (size_t)n + 1 > w->capacity) {
-        const size_t capacity = 2 * (w->n + (size_t)n + 1);
-        char *grown = realloc(w->text, capacity);
-        w->failed = !grown;
-        if (grown) w->text = grown, w->capacity = capacity;
-    }
+    w->failed = w->failed || !APP_GROW(w->text, w->capacity, w->n + (size_t)n + 1);
     if (w->failed) return;
     memcpy(w->text + w->n, line, (size_t)n + 1);
     w->n += (size_t)n;

@@ -3,6 +3,8 @@
 // -inf.
 #include "server/request/request.h"
 
+#include "common/grow.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,15 +116,9 @@ typedef struct list {
 
 static void append_bias(list *all, frit_token token, float bias)
 {
-    if (all->n == all->capacity) {
-        const size_t capacity = all->capacity ? 2 * all->capacity : 64;
-        server_bias *items = realloc(all->items, capacity * sizeof *items);
-        if (!items) {
-            all->failed = true;
-            return;
-        }
-        all->items = items;
-        all->capacity = capacity;
+    if (!APP_GROW(all->items, all->capacity, all->n + 1)) {
+        all->failed = true;
+        return;
     }
     all->items[all->n++] = (server_bias){token, bias};
 }

@@ -2,6 +2,8 @@
 // From the fields of a conversation in OpenAI's form to the fields of the request.
 #include "server/request/message_origins.h"
 
+#include "common/grow.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,13 +25,7 @@ void server_origins_free(server_origins *origins)
 void server_origins_add(server_origins *origins, server_origin origin)
 {
     if (!origins) return;
-    if (origins->n == origins->capacity) {
-        const size_t capacity = origins->capacity ? 2 * origins->capacity : 16;
-        server_origin *items = realloc(origins->items, capacity * sizeof *items);
-        if (!items) return;
-        origins->items = items;
-        origins->capacity = capacity;
-    }
+    if (!APP_GROW(origins->items, origins->capacity, origins->n + 1)) return;
     origins->items[origins->n++] = origin;
 }
 

@@ -2,6 +2,8 @@
 // Makes and frees jobs, and notes log-probabilities and ids of their tokens.
 #include "server/sched/job.h"
 
+#include "common/grow.h"
+
 #include <stdlib.h>
 
 server_job *server_job_new(void)
@@ -78,13 +80,7 @@ void server_job_note_row(void *ctx, size_t i, const float *values, size_t n)
 
 frit_status server_job_note_pick(server_job *job, const frit_picked *picked)
 {
-    if (job->report.n_picks == job->report.picks_capacity) {
-        size_t capacity = job->report.picks_capacity ? 2 * job->report.picks_capacity : 64;
-        server_pick *picks = realloc(job->report.picks, capacity * sizeof *picks);
-        if (!picks) return FRIT_E_MEMORY;
-        job->report.picks = picks;
-        job->report.picks_capacity = capacity;
-    }
+    if (!APP_GROW(job->report.picks, job->report.picks_capacity, job->report.n_picks + 1)) return FRIT_E_MEMORY;
     server_pick *pick = &job->report.picks[job->report.n_picks++];
     pick->picked = (frit_logprob){picked->token, picked->logprob};
     pick->n_top = (int32_t)picked->n_top;
@@ -95,13 +91,7 @@ frit_status server_job_note_pick(server_job *job, const frit_picked *picked)
 
 frit_status server_job_note_id(server_job *job, frit_token token)
 {
-    if (job->report.n_ids == job->report.ids_capacity) {
-        const size_t capacity = job->report.ids_capacity ? 2 * job->report.ids_capacity : 64;
-        frit_token *ids = realloc(job->report.ids, capacity * sizeof *ids);
-        if (!ids) return FRIT_E_MEMORY;
-        job->report.ids = ids;
-        job->report.ids_capacity = capacity;
-    }
+    if (!APP_GROW(job->report.ids, job->report.ids_capacity, job->report.n_ids + 1)) return FRIT_E_MEMORY;
     job->report.ids[job->report.n_ids++] = token;
     return FRIT_OK;
 }

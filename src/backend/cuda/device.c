@@ -12,6 +12,7 @@
 #include "backend/cuda/weights/weight_stream.h"
 #include "backend/cuda/weights/weights.h"
 #include "base/file/file.h"
+#include "base/grow.h"
 #include "base/library.h"
 
 #include <stdio.h>
@@ -333,13 +334,7 @@ frit_status frit_cuda_kernel_acquire(frit_cuda_device *d, const frit_cuda_kernel
         *out = d->kernels[i];
         if (is_same(*out, wanted)) return FRIT_OK;
     }
-    if (d->n_kernels == d->kernels_room) {
-        const size_t room = d->kernels_room ? 2 * d->kernels_room : 64;
-        frit_cuda_kernel **kernels = realloc(d->kernels, room * sizeof(frit_cuda_kernel *));
-        if (!kernels) return frit_fail_memory(room * sizeof(frit_cuda_kernel *), "the list of kernels");
-        d->kernels = kernels;
-        d->kernels_room = room;
-    }
+    FRIT_TRY(FRIT_GROW(d->kernels, d->kernels_capacity, d->n_kernels + 1, "the list of kernels"));
     *out = malloc(sizeof **out);
     if (!*out) return frit_fail_memory(sizeof **out, "a kernel");
     **out = *wanted;

@@ -95,9 +95,9 @@ typedef struct frit_cuda_device {
     frit_cuda_loader loader;
     frit_cuda_stream stream, uploads;
     frit_cuda_tensor *tensors;
-    size_t n_tensors, tensors_room;
+    size_t n_tensors, tensors_capacity;
     frit_cuda_kernel **kernels;   // of all executables, once each
-    size_t n_kernels, kernels_room;
+    size_t n_kernels, kernels_capacity;
     frit_cuda_memory scratch;          // as large as the largest plan needs
     uint64_t work, work_bytes;         // as much as the largest launch needs
     frit_cublaslt blas;                // .library is NULL: not installed

@@ -8,7 +8,8 @@ struct frit_exec {
     frit_plan *plan;
     const frit_cache *cache;
     frit_cuda_launch *launches;
-    int n_launches, launches_room;
+    int n_launches;
+    size_t launches_capacity;
     frit_cuda_matmul **matmuls;   // [n_matmuls], of launches
     int n_matmuls;
     frit_cuda_rope_table *rope_tables;   // [n_rope_tables]: computed in each step

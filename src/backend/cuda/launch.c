@@ -3,6 +3,7 @@
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/ops.h"
 #include "backend/cuda/weights/weights.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 
@@ -20,13 +21,7 @@ int64_t frit_cuda_each(const frit_node *node)
 
 frit_status frit_cuda_launch_new(frit_exec *exec, const frit_node *node, frit_cuda_launch **out)
 {
-    if (exec->n_launches == exec->launches_room) {
-        const int room = exec->launches_room ? 2 * exec->launches_room : 256;
-        frit_cuda_launch *launches = realloc(exec->launches, (size_t)room * sizeof *launches);
-        if (!launches) return frit_fail_memory((size_t)room * sizeof *launches, "the launches of a plan");
-        exec->launches = launches;
-        exec->launches_room = room;
-    }
+    FRIT_TRY(FRIT_GROW(exec->launches, exec->launches_capacity, exec->n_launches + 1, "the launches of a plan"));
     *out = &exec->launches[exec->n_launches++];
     **out = (frit_cuda_launch){.node = node};
     return FRIT_OK;

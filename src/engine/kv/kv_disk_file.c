@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/checksum.h"
 #include "base/file/file.h"
+#include "base/grow.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -171,7 +172,7 @@ typedef struct found {
 typedef struct listing {
     const frit_kv_disk_files *files;
     found *items;
-    size_t n, room;
+    size_t n, capacity;
     uint64_t n_bytes;
     int64_t now;
 } listing;
@@ -206,13 +207,7 @@ static void list_file(void *ctx, const char *name, uint64_t n_bytes, int64_t cha
         return;
     }
     l->n_bytes += n_bytes;
-    if (l->n == l->room) {
-        const size_t room = l->room ? 2 * l->room : 256;
-        found *items = realloc(l->items, room * sizeof *items);
-        if (!items) return;
-        l->items = items;
-        l->room = room;
-    }
+    if (FRIT_GROW(l->items, l->capacity, l->n + 1, "a list of files") != FRIT_OK) return;
     found *item = &l->items[l->n];
     if (strlen(name) >= sizeof item->name) return;
     *item = (found){.n_bytes = n_bytes, .minute = changed / 60};

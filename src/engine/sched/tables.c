@@ -5,24 +5,15 @@
 // are as long as the longest row of its sequences.
 #include "engine/engine.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 static frit_status reserve_arrays(frit_step_tables *t, size_t n_pages, size_t n_scales)
 {
-    if (n_pages > t->pages_capacity) {
-        int32_t *pages = realloc(t->pages, 2 * n_pages * sizeof *pages);
-        if (!pages) return frit_fail_memory(2 * n_pages * sizeof *pages, "the page tables of a step");
-        t->pages = pages;
-        t->pages_capacity = 2 * n_pages;
-    }
-    if (n_scales > t->scales_capacity) {
-        float *scales = realloc(t->scales, 2 * n_scales * sizeof *scales);
-        if (!scales) return frit_fail_memory(2 * n_scales * sizeof *scales, "the adapters of a step");
-        t->scales = scales;
-        t->scales_capacity = 2 * n_scales;
-    }
-    return FRIT_OK;
+    FRIT_TRY(FRIT_GROW(t->pages, t->pages_capacity, n_pages, "the page tables of a step"));
+    return FRIT_GROW(t->scales, t->scales_capacity, n_scales, "the adapters of a step");
 }
 
 frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, size_t n_adapters)

@@ -11,6 +11,7 @@
 // A snapshot is taken shortly before the end of each push of several tokens, because callers usually go back to the end
 // of a prompt: to try an answer again, or because templates render the opening of an answer in another way once another
 // message follows.
+#include "base/grow.h"
 #include "engine/sched/ahead.h"
 #include "engine/spec/speculate.h"
 
@@ -167,13 +168,8 @@ static frit_status prepare_whole(const frit_session *session, size_t n, frit_out
 
 static frit_status reserve_push(frit_session *session)
 {
-    if (session->results.n_pushes < session->results.capacity) return FRIT_OK;
-    size_t capacity = session->results.capacity ? 2 * session->results.capacity : 4;
-    frit_row_push *pushes = realloc(session->results.pushes, capacity * sizeof *pushes);
-    if (!pushes) return frit_fail_memory(capacity * sizeof *pushes, "a queue of pushes");
-    session->results.pushes = pushes;
-    session->results.capacity = capacity;
-    return FRIT_OK;
+    return FRIT_GROW(session->results.pushes, session->results.capacity, session->results.n_pushes + 1,
+                     "a queue of pushes");
 }
 
 // Plans a snapshot shortly before the end of the push, at the beginning of a page.

@@ -2,6 +2,7 @@
 // Text and reasoning, and the loop over all states.
 #include "text/answer/parts_state.h"
 
+#include "base/grow.h"
 #include "base/utf8.h"
 
 #include <jansson.h>
@@ -27,15 +28,9 @@ void frit_parts_skip_space(frit_parts *s)
 
 static split_part *add_part(frit_parts *s, frit_part_kind kind)
 {
-    if (s->n_parts == s->capacity) {
-        size_t capacity = s->capacity ? 2 * s->capacity : 8;
-        split_part *parts = realloc(s->parts, capacity * sizeof *parts);
-        if (!parts) {
-            s->failed = true;
-            return NULL;
-        }
-        s->parts = parts;
-        s->capacity = capacity;
+    if (FRIT_GROW(s->parts, s->capacity, s->n_parts + 1, "the parts of an answer") != FRIT_OK) {
+        s->failed = true;
+        return NULL;
     }
     if (s->n_parts > 0) frit_buf_char(&s->out, 0);
     split_part *part = &s->parts[s->n_parts++];

@@ -8,6 +8,7 @@
 // Comments behave like blocks. The last line end of the source is ignored.
 #include "text/template/node.h"
 
+#include "base/grow.h"
 #include "base/number.h"
 #include "base/utf8.h"
 
@@ -34,14 +35,7 @@ static frit_status push(lexer *x, token t)
     if (out->n == MAX_TOKENS)
         return frit_fail(FRIT_E_LIMIT, "chat template, line %d: more than %d names, marks and texts", x->line,
                          MAX_TOKENS);
-    if (out->n == out->capacity) {
-        size_t capacity = out->capacity ? out->capacity * 2 : 256;
-        token *larger = frit_arena_new(x->arena, token, capacity);
-        if (!larger) return frit_fail_memory(capacity * sizeof *larger, "the tokens of a template");
-        if (out->n > 0) memcpy(larger, out->items, out->n * sizeof *larger);
-        out->items = larger;
-        out->capacity = capacity;
-    }
+    FRIT_TRY(FRIT_GROW_IN(x->arena, out->items, out->capacity, out->n + 1, "the tokens of a template"));
     t.line = x->line;
     out->items[out->n++] = t;
     return FRIT_OK;

@@ -2,6 +2,8 @@
 // The list of symbols, the lanes of pairs, and the binary heap.
 #include "text/tokenizer/merge.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,26 +25,13 @@ void frit_merger_free(frit_merger *merger)
     *merger = (frit_merger){0};
 }
 
-// Makes room for one more item in an array that doubles. False: out of memory.
-static bool grow(void **items, size_t n, size_t *capacity, size_t size)
-{
-    if (n < *capacity) return true;
-    size_t wanted = *capacity ? *capacity * 2 : 64;
-    void *larger = wanted < SIZE_MAX / 2 / size ? realloc(*items, wanted * size) : NULL;
-    if (!larger) return false;
-    *items = larger;
-    *capacity = wanted;
-    return true;
-}
-
 void frit_merger_push(frit_merger *merger, uint32_t start, uint32_t len, frit_token id)
 {
-    void *symbols = merger->symbols;
-    if (merger->n == INT32_MAX || !grow(&symbols, (size_t)merger->n, &merger->symbol_capacity, sizeof(frit_symbol))) {
+    if (merger->n == INT32_MAX ||
+        FRIT_GROW(merger->symbols, merger->symbol_capacity, merger->n + 1, "symbols") != FRIT_OK) {
         merger->failed = true;
         return;
     }
-    merger->symbols = symbols;
     int32_t i = merger->n++;
     merger->symbols[i] = (frit_symbol){i - 1, -1, start, len, id};
     if (i > 0) merger->symbols[i - 1].next = i;
@@ -55,12 +44,11 @@ static bool before(const frit_heap_item *a, const frit_heap_item *b)
 
 static void heap_push(frit_merger *merger, frit_heap_item item)
 {
-    void *items = merger->heap;
-    if (!grow(&items, merger->n_heap, &merger->heap_capacity, sizeof(frit_heap_item))) {
+    if (FRIT_GROW(merger->heap, merger->heap_capacity, merger->n_heap + 1, "a heap of joins") != FRIT_OK) {
         merger->failed = true;
         return;
     }
-    frit_heap_item *heap = merger->heap = items;
+    frit_heap_item *heap = merger->heap;
     size_t i = merger->n_heap++;
     for (; i > 0 && before(&item, &heap[(i - 1) / 2]); i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
     heap[i] = item;
@@ -112,12 +100,11 @@ static int32_t add_join(frit_merger *merger, const frit_join *join)
     if (i >= 0) {
         merger->free_join = merger->joins[i].next;
     } else {
-        void *joins = merger->joins;
-        if (merger->n_joins == INT32_MAX || !grow(&joins, merger->n_joins, &merger->join_capacity, sizeof(frit_join))) {
+        if (merger->n_joins == INT32_MAX ||
+            FRIT_GROW(merger->joins, merger->join_capacity, merger->n_joins + 1, "joins") != FRIT_OK) {
             merger->failed = true;
             return -1;
         }
-        merger->joins = joins;
         i = (int32_t)merger->n_joins++;
     }
     merger->joins[i] = *join;

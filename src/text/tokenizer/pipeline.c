@@ -6,6 +6,7 @@
 //     cut 2       |.|m||match|..    each word separately: look-arounds do not cross a border
 #include "text/tokenizer/pipeline.h"
 
+#include "base/grow.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
@@ -142,15 +143,9 @@ frit_status frit_pipeline_normalize(const frit_pipeline *pipeline, frit_str text
 
 static void push(frit_words *words, size_t start, size_t end)
 {
-    if (words->n == words->capacity) {
-        size_t capacity = words->capacity ? words->capacity * 2 : 256;
-        frit_word *items = capacity < SIZE_MAX / sizeof *items ? realloc(words->items, capacity * sizeof *items) : NULL;
-        if (!items) {
-            words->failed = true;
-            return;
-        }
-        words->items = items;
-        words->capacity = capacity;
+    if (FRIT_GROW(words->items, words->capacity, words->n + 1, "words") != FRIT_OK) {
+        words->failed = true;
+        return;
     }
     words->items[words->n++] = (frit_word){(uint32_t)start, (uint32_t)end};
 }

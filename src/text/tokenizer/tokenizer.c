@@ -2,6 +2,7 @@
 // The table of kinds, and the parts that they share: special tokens, the pipeline, tokens around a text.
 #include "text/tokenizer/tokenizer.h"
 
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "text/tokenizer/decode.h"
 #include "text/tokenizer/scratch.h"
@@ -20,15 +21,9 @@ enum { MAX_TEXT_BYTES = INT32_MAX / 4 };   // escaped spaces are three times as 
 
 void frit_ids_push(frit_ids *ids, frit_token id)
 {
-    if (ids->n == ids->capacity) {
-        size_t capacity = ids->capacity ? ids->capacity * 2 : 64;
-        frit_token *items = capacity < SIZE_MAX / sizeof *items ? realloc(ids->items, capacity * sizeof *items) : NULL;
-        if (!items) {
-            ids->failed = true;
-            return;
-        }
-        ids->items = items;
-        ids->capacity = capacity;
+    if (FRIT_GROW(ids->items, ids->capacity, ids->n + 1, "tokens") != FRIT_OK) {
+        ids->failed = true;
+        return;
     }
     ids->items[ids->n++] = id;
 }

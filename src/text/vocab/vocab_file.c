@@ -3,6 +3,7 @@
 #include "text/vocab/vocab_file.h"
 
 #include "base/file/file.h"
+#include "base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,14 +175,7 @@ frit_status frit_vocab_list_add(frit_vocab_list *list, frit_str piece, double id
     if (!(id >= 0 && id < INT32_MAX) || id != (double)(int32_t)id)
         return frit_fail(FRIT_E_FORMAT, "token '%.*s' has the id %g, expected a whole number of 0 or more",
                          shown(piece), piece.ptr, id);
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 4096;
-        struct frit_vocab_item *items =
-            capacity < SIZE_MAX / sizeof *items ? realloc(list->items, capacity * sizeof *items) : NULL;
-        if (!items) return frit_fail_memory(capacity * sizeof *items, "the vocabulary");
-        list->items = items;
-        list->capacity = capacity;
-    }
+    FRIT_TRY(FRIT_GROW(list->items, list->capacity, list->n + 1, "the vocabulary"));
     list->items[list->n++] = (struct frit_vocab_item){piece, (int32_t)id, score, (unsigned char)kind};
     return FRIT_OK;
 }

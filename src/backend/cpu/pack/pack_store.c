@@ -2,6 +2,7 @@
 // The store of packed matrices: lists them, counts bytes, packs them, and shares them among devices.
 #include "backend/cpu/pack/memory.h"
 #include "backend/cpu/pack/pack.h"
+#include "base/grow.h"
 #include "format/rows.h"
 
 #include <stdatomic.h>
@@ -113,13 +114,7 @@ static uint64_t bytes_of(const pack *p)
 
 static frit_status add(pack_block *block, const frit_tensor *tensor, const frit_interleave *layout)
 {
-    if (block->n == block->capacity) {
-        const size_t capacity = block->capacity ? 2 * block->capacity : 256;
-        pack *list = realloc(block->list, capacity * sizeof *list);
-        if (!list) return frit_fail_memory(capacity * sizeof *list, "the list of packed matrices");
-        block->list = list;
-        block->capacity = capacity;
-    }
+    FRIT_TRY(FRIT_GROW(block->list, block->capacity, block->n + 1, "the list of packed matrices"));
     pack *p = &block->list[block->n++];
     *p = (pack){.tensor = *tensor, .layout = layout, .offset = block->n_bytes};
     block->n_bytes += (bytes_of(p) + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN * FRIT_CPU_ALIGN;

@@ -6,6 +6,7 @@
 #include "backend/cuda/ops/ops.h"
 #include "backend/cuda/weights/weight_stream.h"
 #include "base/check.h"
+#include "base/grow.h"
 #include "format/rows.h"
 
 #include <stdlib.h>
@@ -71,13 +72,7 @@ static bool is_there(const frit_cuda_device *d, const frit_tensor *tensor, bool 
 
 static frit_status reserve_tensors(frit_cuda_device *d)
 {
-    if (d->n_tensors < d->tensors_room) return FRIT_OK;
-    const size_t room = d->tensors_room ? 2 * d->tensors_room : 256;
-    frit_cuda_tensor *tensors = realloc(d->tensors, room * sizeof *tensors);
-    if (!tensors) return frit_fail_memory(room * sizeof *tensors, "the list of weights");
-    d->tensors = tensors;
-    d->tensors_room = room;
-    return FRIT_OK;
+    return FRIT_GROW(d->tensors, d->tensors_capacity, d->n_tensors + 1, "the list of weights");
 }
 
 // The tensor's rows: in memory, or computed into *made, which the caller frees.
@@ -289,5 +284,5 @@ void frit_cuda_tensors_free(frit_cuda_device *d)
     for (size_t i = 0; i < d->n_tensors; i++) frit_cuda_free_bytes(d, d->tensors[i].address);
     free(d->tensors);
     d->tensors = NULL;
-    d->n_tensors = d->tensors_room = 0;
+    d->n_tensors = d->tensors_capacity = 0;
 }
