@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Queries of a model: tokens with a role, attributes of tokens, metadata by key; and models in memory.
+#include "support/engines.h"
 #include "support/gguf_builder.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -9,17 +10,10 @@
 #include <math.h>
 #include <signal.h>
 
-static frit_model *open_tiny(const tiny_options *options)
-{
-    frit_model *model;
-    assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", options), NULL));
-    return model;
-}
-
 static void roles_name_tokens(void **state)
 {
     (void)state;
-    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_model *model = load_tiny(&(tiny_options){0});
     frit_model_info info;
     assert_int_equal(frit_token_of_role(model, FRIT_ROLE_BOS), 1);
     assert_int_equal(frit_token_of_role(model, FRIT_ROLE_EOS), 2);
@@ -30,7 +24,7 @@ static void roles_name_tokens(void **state)
     assert_ok(frit_model_get_info(model, &info));
     assert_true(info.adds_bos && !info.adds_eos);
     frit_model_free(model);
-    model = open_tiny(&(tiny_options){.n_pieces = -1});
+    model = load_tiny(&(tiny_options){.n_pieces = -1});
     assert_int_equal(frit_token_of_role(model, FRIT_ROLE_BOS), -1);
     frit_model_free(model);
 }
@@ -48,7 +42,7 @@ static void tokens_have_attributes(void **state)
         {2, FRIT_TOKEN_CONTROL, "</s>", true},   {3, FRIT_TOKEN_NORMAL, "\xe2\x96\x81", false},
         {5, FRIT_TOKEN_NORMAL, "b", false},
     };
-    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_model *model = load_tiny(&(tiny_options){0});
     frit_token_info info;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         assert_ok(frit_token_get_info(model, rows[i].token, &info));
@@ -61,7 +55,7 @@ static void tokens_have_attributes(void **state)
     assert_fails(frit_token_get_info(model, TINY_VOCAB, &info), FRIT_E_INVALID, "ids are 0 to 63");
     assert_fails(frit_token_get_info(model, -1, &info), FRIT_E_INVALID, "ids are 0 to 63");
     frit_model_free(model);
-    model = open_tiny(&(tiny_options){.n_pieces = -1});
+    model = load_tiny(&(tiny_options){.n_pieces = -1});
     assert_fails(frit_token_get_info(model, 0, &info), FRIT_E_UNSUPPORTED, "has no vocabulary");
     frit_model_free(model);
 }
@@ -69,7 +63,7 @@ static void tokens_have_attributes(void **state)
 static void metadata_is_found_by_its_key(void **state)
 {
     (void)state;
-    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_model *model = load_tiny(&(tiny_options){0});
     frit_meta_info info;
     int64_t number = 0;
     double real = 0;
@@ -182,7 +176,7 @@ static void a_model_in_memory_is_as_good_as_a_file(void **state)
     char *bytes = read_file(tiny_model("tiny.gguf", &(tiny_options){.seed = 3}), &n);
     char *odd = malloc(n + 1);   // an address that misaligns numbers
     memcpy(odd + 1, bytes, n);
-    continue_text(open_tiny(&(tiny_options){.seed = 3}), a);
+    continue_text(load_tiny(&(tiny_options){.seed = 3}), a);
     for (int i = 0; i < 2; i++) {
         assert_ok(frit_model_open_memory(&model, i ? odd + 1 : bytes, n, NULL));
         assert_ok(frit_model_get_info(model, &info));
@@ -266,7 +260,7 @@ static void handlers_of_signals_stay(void **state)
     enum { N = 32 };
     struct sigaction before[N], after;
     for (int i = 1; i < N; i++) assert_int_equal(sigaction(i, NULL, &before[i]), 0);
-    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_model *model = load_tiny(&(tiny_options){0});
     frit_engine *engine;
     frit_session *session;
     int32_t n_rows;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Adapters: equality with merged weights, sessions that share steps, control vectors, bad files.
 #include "support/adapters.h"
+#include "support/engines.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -65,13 +66,6 @@ static void push(const world *w, frit_session *session, rows *r, size_t first, s
                                 &(frit_push_options){.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = r}));
 }
 
-static void run_all(const world *w)
-{
-    int32_t n_rows;
-    do assert_ok(frit_engine_step(w->engine, &n_rows));
-    while (n_rows > 0);
-}
-
 // Returns the logits after each token, with these adapters.
 static rows run(const world *w, frit_adapter *const *adapters, const float *scales, size_t n)
 {
@@ -80,7 +74,7 @@ static rows run(const world *w, frit_adapter *const *adapters, const float *scal
     assert_ok(frit_session_new(&session, w->engine));
     assert_ok(frit_session_set_adapters(session, adapters, scales, n));
     push(w, session, &r, 0, N_TOKENS);
-    run_all(w);
+    run_all(w->engine);
     frit_session_free(session);
     return r;
 }
@@ -199,7 +193,7 @@ static void sessions_that_share_steps_give_what_each_gives_alone(void **state)
             assert_ok(frit_session_set_adapters(sessions[k], &adapters[k], (float[]){0.5f}, 1));
         }
         for (int k = 0; k < 3; k++) push(&w, sessions[k], &together[k], 0, N_TOKENS);
-        run_all(&w);
+        run_all(w.engine);
         for (int k = 0; k < 3; k++) assert_same(&together[k], &alone[k]);
         for (int k = 0; k < 3; k++) frit_session_free(sessions[k]);
         for (int k = 0; k < 2; k++) frit_adapter_free(adapters[k]);
@@ -276,7 +270,7 @@ static void adapters_come_and_go(void **state)
         rows r = new_rows(&w);
         assert_ok(frit_session_truncate(session, 0));
         push(&w, session, &r, 0, N_TOKENS);
-        run_all(&w);
+        run_all(w.engine);
         if (i == 0) first = r;
         if (i % 3 == 0) assert_same(&r, &first);
         if (i % 3 != 0) assert_true(nmse(r.logits, first.logits, n_of(&r)) > 1e-4);
@@ -291,29 +285,22 @@ typedef struct change {   // of a session's adapters, and of the other session's
     float scales[2], beside[2];
 } change;
 
-static frit_session *new_session(const world *w)
-{
-    frit_session *session;
-    assert_ok(frit_session_new(&session, w->engine));
-    return session;
-}
-
 // Runs a prompt of each session and one more token, in steps that both share.
 static void run_pair(const world *w, frit_adapter *const *adapters, const change *c, rows found[2])
 {
-    frit_session *sessions[2] = {new_session(w), new_session(w)};
+    frit_session *sessions[2] = {make_session(w->engine), make_session(w->engine)};
     assert_ok(frit_session_set_adapters(sessions[0], adapters, c->scales, 2));
     assert_ok(frit_session_set_adapters(sessions[1], adapters, c->beside, 2));
     for (int k = 0; k < 2; k++) found[k] = new_rows(w);
     for (int k = 0; k < 2; k++) push(w, sessions[k], &found[k], 0, N_TOKENS - 1);
-    run_all(w);
+    run_all(w->engine);
     for (int k = 0; k < 2; k++) {
         const frit_token token = token_at(w, N_TOKENS - 1);
         rows last = {found[k].logits + (N_TOKENS - 1) * found[k].n_vocab, found[k].n_vocab};
         assert_ok(
             frit_session_push(sessions[k], &token, 1,
                               &(frit_push_options){.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = &last}));
-        run_all(w);
+        run_all(w->engine);
     }
     for (int k = 0; k < 2; k++) frit_session_free(sessions[k]);
 }
@@ -358,7 +345,7 @@ static void sessions_without_adapters_run_plans_without_them(void **state)
     world w = open_world(model, NULL);
     frit_adapter *adapter;
     assert_ok(frit_adapter_open(&adapter, w.model, make_adapter("a.gguf", model, &(adapter_options){0}, NULL), NULL));
-    frit_session *with = new_session(&w);
+    frit_session *with = make_session(w.engine);
     assert_ok(frit_session_set_adapters(with, &adapter, (float[]){1}, 1));
     rows plain = run(&w, NULL, NULL, 0);
     for (int i = 0; i < FRIT_PLAN_KINDS; i++)
@@ -384,7 +371,7 @@ static void ranks_that_no_plan_has_room_for_are_refused(void **state)
         scales[i] = 1;
         assert_ok(frit_adapter_open(&adapters[i], w.model, make_adapter("a.gguf", model, &options, NULL), NULL));
     }
-    frit_session *session = new_session(&w);
+    frit_session *session = make_session(w.engine);
     assert_ok(frit_session_set_adapters(session, adapters, scales, 2));
     assert_fails(frit_session_set_adapters(session, adapters, scales, N), FRIT_E_LIMIT,
                  "have a rank of 16500 together, expected at most 16384");

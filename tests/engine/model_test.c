@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Opening models: information from files, and the errors for files that cannot be used.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/model/model.h"
 #include "support/tiny_model.h"
 
 #include <dirent.h>
-
-static frit_model *open_tiny(const tiny_options *options)
-{
-    frit_model *model = NULL;
-    assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", options), NULL));
-    return model;
-}
 
 // Expects an error with the path and the given part.
 static void refused(tiny_options options, frit_status expected, const char *part)
@@ -28,7 +22,7 @@ static void refused(tiny_options options, frit_status expected, const char *part
 static void a_model_describes_itself(void **state)
 {
     (void)state;
-    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_model *model = load_tiny(&(tiny_options){0});
     frit_model_info info;
     frit_model_get_info(model, &info);
     assert_non_null(strstr(info.path, "tiny.gguf"));
@@ -57,7 +51,7 @@ static void a_model_describes_itself(void **state)
 static void tensors_and_metadata_are_listed(void **state)
 {
     (void)state;
-    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_model *model = load_tiny(&(tiny_options){0});
     frit_model_info info;
     frit_model_get_info(model, &info);
     frit_tensor_info tensor;
@@ -91,7 +85,7 @@ static void tensors_and_metadata_are_listed(void **state)
 static void a_file_without_vocabulary_works_for_all_but_text(void **state)
 {
     (void)state;
-    frit_model *model = open_tiny(&(tiny_options){.n_pieces = -1});
+    frit_model *model = load_tiny(&(tiny_options){.n_pieces = -1});
     frit_model_info info;
     frit_model_get_info(model, &info);
     assert_string_equal(info.tokenizer, "none");
@@ -263,7 +257,7 @@ static void engines_refuse_options_that_make_no_sense(void **state)
         {{.cpu = "z80"}, FRIT_E_INVALID, "z80"},
         {{.n_ctx = 1 << 27, .n_sessions = INT32_MAX}, FRIT_E_MEMORY, "does not fit into the memory of cpu"},
     };
-    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_model *model = load_tiny(&(tiny_options){0});
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
         frit_engine *engine = (frit_engine *)model;
         assert_fails(frit_engine_new(&engine, model, &cases[i].options), cases[i].status, cases[i].part);
@@ -275,7 +269,7 @@ static void engines_refuse_options_that_make_no_sense(void **state)
 static void caches_are_f32_by_the_reference_and_f16_otherwise(void **state)
 {
     (void)state;
-    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_model *model = load_tiny(&(tiny_options){0});
     static const struct {
         frit_engine_options options;
         uint64_t bytes;   // of a key and a value

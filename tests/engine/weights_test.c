@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Weights of a model: engines share them, and their bytes are known before they are packed.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "backend/cpu/pack/memory.h"
@@ -30,13 +31,6 @@ static frit_engine *engine_of(frit_model *model, frit_engine_options options)
     return engine;
 }
 
-static void run(frit_engine *engine)
-{
-    int32_t n_rows;
-    do assert_ok(frit_engine_step(engine, &n_rows));
-    while (n_rows > 0);
-}
-
 static void ignore(void *ctx, size_t position, const float *row, size_t n)
 {
     (void)ctx, (void)position, (void)row, (void)n;
@@ -49,7 +43,7 @@ static void logits_of(frit_engine *engine, float logits[N_VOCAB])
     assert_ok(frit_session_new(&session, engine));
     for (int i = 0; i < 2; i++) {
         assert_ok(frit_session_push(session, tokens, i == 0 ? FRIT_COUNT(tokens) : 1, NULL));
-        run(engine);
+        run_all(engine);
     }
     memcpy(logits, frit_session_logits(session), N_VOCAB * sizeof *logits);
     frit_session_free(session);
@@ -190,7 +184,7 @@ static int check_bytes(const char *path, const char *type, const char *folder)
     assert_ok(frit_session_new(&session, engine));
     for (int i = 0; i < 3; i++) {
         assert_ok(frit_session_push(session, few_tokens, i == 1 ? 1 : FRIT_COUNT(few_tokens), i == 2 ? &hidden : NULL));
-        run(engine);
+        run_all(engine);
     }
     frit_session_free(session);
     frit_stores_count(model->stores, &n_bytes);   // no plan added any
@@ -266,7 +260,7 @@ static void floats_are_in_memory_once(void **state)
         frit_session *session;
         assert_ok(frit_session_new(&session, engine));
         assert_ok(frit_session_push(session, few_tokens, FRIT_COUNT(few_tokens), NULL));
-        run(engine);
+        run_all(engine);
         memcpy(logits[i], frit_session_logits(session), sizeof logits[i]);
         frit_session_free(session);
         frit_engine_free(engine);

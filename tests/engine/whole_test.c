@@ -2,6 +2,7 @@
 // Models whose tokens see all others: a session's rows run in one step, even with a small n_batch, and run again
 // whenever rows are added.
 #include "arch/golden.h"
+#include "support/engines.h"
 
 typedef struct rows {
     float *values;   // [n, width]
@@ -54,13 +55,6 @@ static void push(fixture *f, size_t begin, size_t end)
 {
     assert_ok(frit_session_push(f->session, f->g.tokens + begin, end - begin,
                                 &(frit_push_options){.output = f->output, .row = keep_row, .row_ctx = &f->rows}));
-}
-
-static void run_all(frit_engine *engine)
-{
-    int32_t n_rows;
-    do assert_ok(frit_engine_step(engine, &n_rows));
-    while (n_rows > 0);
 }
 
 static const char *const models[] = {"bert", "modernbert", "dream-dense", "rnd1-moe"};

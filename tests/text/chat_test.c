@@ -3,18 +3,11 @@
 #include "support/support.h"
 
 #include "text/chat/chat.h"
+#include "text/load_json.h"
 
 #include <jansson.h>
 
 static const frit_chat_tokens tokens = {.bos = {"<BOS>", 5}, .eos = {"<EOS>", 5}};
-
-static json_t *load_json(const char *path)
-{
-    json_error_t error;
-    json_t *json = json_load_file(path, 0, &error);
-    if (!json) fail_msg("%s: %s", path, error.text);
-    return json;
-}
 
 static frit_status apply(const frit_chat *chat, const frit_message *messages, size_t n, bool prompt, frit_buf *out)
 {

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/utf8.h"
+#include "text/load_json.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/vocab/vocab_file.h"
 
@@ -26,14 +27,6 @@ static void close_subject(subject *s)
     frit_tokenizer_free(s->tokenizer);
     frit_vocab_deinit(&s->vocab);
     frit_arena_free(&s->arena);
-}
-
-static json_t *load_json(const char *path)
-{
-    json_error_t error;
-    json_t *json = json_load_file(path, 0, &error);
-    if (!json) fail_msg("%s: %s", path, error.text);
-    return json;
 }
 
 static frit_str text_of(const json_t *json)

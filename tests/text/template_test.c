@@ -2,6 +2,7 @@
 // The template interpreter: published chat templates, Python's output formats, and refusals.
 #include "support/support.h"
 
+#include "text/load_json.h"
 #include "text/template/template.h"
 
 #include <dirent.h>
@@ -10,14 +11,6 @@
 // 2026-01-02 03:04:05, a Friday.
 static const struct tm now = {
     .tm_year = 126, .tm_mon = 0, .tm_mday = 2, .tm_hour = 3, .tm_min = 4, .tm_sec = 5, .tm_wday = 5, .tm_yday = 1};
-
-static json_t *load_json(const char *path)
-{
-    json_error_t error;
-    json_t *json = json_load_file(path, 0, &error);
-    if (!json) fail_msg("%s: %s", path, error.text);
-    return json;
-}
 
 static json_t *variables_of(const json_t *scenario, bool generate)
 {

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "format/checkpoint.h"
+#include "text/load_json.h"
 #include "text/tokenizer/pretok.h"
 #include "text/stream.h"
 
@@ -48,14 +49,6 @@ static void close_subject(subject *s)
     frit_meta_deinit(&s->meta);
     frit_arena_free(&s->arena);
     frit_checkpoint_close(s->ckpt);
-}
-
-static json_t *load_json(const char *path)
-{
-    json_error_t error;
-    json_t *json = json_load_file(path, 0, &error);
-    if (!json) fail_msg("%s: %s", path, error.text);
-    return json;
 }
 
 static frit_str text_of(const json_t *json)

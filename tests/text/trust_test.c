@@ -3,6 +3,7 @@
 #include "support/golden_chat.h"
 #include "support/support.h"
 
+#include "text/load_json.h"
 #include "text/template/template.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/vocab/vocab_file.h"
@@ -12,14 +13,6 @@
 #include <time.h>
 
 static const struct tm now = {.tm_year = 126, .tm_mday = 2, .tm_hour = 3, .tm_wday = 5, .tm_yday = 1};
-
-static json_t *load_json(const char *path)
-{
-    json_error_t error;
-    json_t *json = json_load_file(path, 0, &error);
-    if (!json) fail_msg("%s: %s", path, error.text);
-    return json;
-}
 
 static bool is_untrusted(const frit_spans *spans, size_t at)
 {

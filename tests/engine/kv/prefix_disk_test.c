@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The prefix cache on disk: prompts are read back bit for bit, also after a restart. A damaged file causes a warning
 // and a recomputation.
+#include "support/engines.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -68,13 +69,6 @@ static void close_all(fixture *f)
 {
     frit_engine_free(f->engine);
     frit_model_free(f->model);
-}
-
-static void make_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_vocab)
-{
-    frit_rng rng;
-    frit_rng_init(&rng, seed);
-    for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 0, n_vocab - 1);
 }
 
 // Returns the logits after the tokens; *n_run: number of tokens that ran.

@@ -3,6 +3,7 @@
 // that must not be shared. With --bench MODEL (a file, or a shape for random weights): the time to the first token
 // after a cached prefix.
 #include "support/adapters.h"
+#include "support/engines.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -25,8 +26,8 @@ static fixture open_model(const char *path, frit_engine_options options)
     if (options.n_ctx == 0) options.n_ctx = N_CTX;
     options.n_threads = 1;
     options.deterministic = true;
-    assert_ok(frit_model_open(&f.model, path, NULL));
-    assert_ok(frit_engine_new(&f.engine, f.model, &options));
+    f.model = load_model(path);
+    f.engine = make_engine(f.model, options);
     assert_ok(frit_model_get_info(f.model, &info));
     f.n_vocab = info.n_vocab;
     return f;
@@ -43,17 +44,9 @@ static void close_model(fixture *f)
     frit_model_free(f->model);
 }
 
-static void make_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_vocab)
+static frit_session *push_session(const fixture *f, const frit_token *tokens, size_t n)
 {
-    frit_rng rng;
-    frit_rng_init(&rng, seed);
-    for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 0, n_vocab - 1);
-}
-
-static frit_session *make_session(const fixture *f, const frit_token *tokens, size_t n)
-{
-    frit_session *session;
-    assert_ok(frit_session_new(&session, f->engine));
+    frit_session *session = make_session(f->engine);
     assert_ok(frit_session_push(session, tokens, n, NULL));
     return session;
 }
@@ -69,7 +62,7 @@ static int32_t run(const fixture *f, const frit_session *session)
 // Runs the tokens in a new session and returns its logits. *n_rows may be NULL.
 static float *logits_of(const fixture *f, const frit_token *tokens, size_t n, int32_t *n_rows)
 {
-    frit_session *session = make_session(f, tokens, n);
+    frit_session *session = push_session(f, tokens, n);
     const int32_t n_run = run(f, session);
     assert_int_equal(frit_session_cached(session), n - (size_t)n_run);
     if (n_rows) *n_rows = n_run;
@@ -152,10 +145,10 @@ static void check_turns(const char *path, frit_engine_options options)
     for (int turn = 0; turn < 4; turn++) {
         frit_token expected[N_NEXT];
         make_tokens((uint64_t)turn, tokens + n, 45, f.n_vocab);
-        frit_session *session = make_session(&cold, tokens, n + 45);
+        frit_session *session = push_session(&cold, tokens, n + 45);
         go_on(&cold, session, expected);
         frit_session_free(session);
-        session = make_session(&f, tokens, n + 45);
+        session = push_session(&f, tokens, n + 45);
         go_on(&f, session, tokens + n + 45);
         assert_memory_equal(tokens + n + 45, expected, sizeof expected);
         // The last token runs only if the session runs ahead.
@@ -263,7 +256,7 @@ static void pages_come_back_from_the_host(void **state)
 static int32_t run_crowded(const fixture *f, frit_token (*tokens)[128], float *logits)
 {
     enum { FIRST = 60, END = 120 };
-    frit_session *a = make_session(f, tokens[0], FIRST), *b = make_session(f, tokens[1], FIRST);
+    frit_session *a = push_session(f, tokens[0], FIRST), *b = push_session(f, tokens[1], FIRST);
     int32_t n_rows, n = 0;
     assert_ok(frit_session_set_share(b, 1, -1));
     n += run(f, a);
@@ -367,7 +360,7 @@ static void salts_separate_sessions(void **state)
     assert_int_equal(cached_of(&f, salted(&f, "a"), tokens), N - 1);
     assert_int_equal(cached_of(&f, salted(&f, "ab"), tokens), 0);
     assert_int_equal(cached_of(&f, salted(&f, ""), tokens), N - 1);
-    frit_session *session = make_session(&f, tokens, N);
+    frit_session *session = push_session(&f, tokens, N);
     run(&f, session);
     assert_fails(frit_session_set_salt(session, "c", 1), FRIT_E_INVALID, "150 tokens of the session ran");
     assert_ok(frit_session_truncate(session, 0));
@@ -425,7 +418,7 @@ static void sessions_from_files_leave_nothing(void **state)
     fixture f = open_tiny((frit_engine_options){.n_sessions = 4});
     frit_token tokens[N];
     make_tokens(1, tokens, N, f.n_vocab);
-    frit_session *session = make_session(&f, tokens, N), *other;
+    frit_session *session = push_session(&f, tokens, N), *other;
     run(&f, session);
     size_t n;
     frit_session_save_memory(session, NULL, 0, &n);
@@ -458,7 +451,7 @@ static void tokens_with_results_run(void **state)
     size_t n_seen = 0;
     make_tokens(1, tokens, N, f.n_vocab);
     free(logits_of(&f, tokens, N, NULL));
-    frit_session *session = make_session(&f, tokens, 100);
+    frit_session *session = push_session(&f, tokens, 100);
     const frit_push_options all = {.output = FRIT_OUTPUT_ALL, .row = count_row, .row_ctx = &n_seen};
     assert_ok(frit_session_push(session, tokens + 100, 50, &all));
     assert_int_equal(run(&f, session), 50);
@@ -479,7 +472,7 @@ static void failed_sessions_leave_nothing(void **state)
     frit_token tokens[N];
     make_tokens(1, tokens, N, f.n_vocab);
     for (int i = 0; i < 2; i++) {
-        frit_session *session = make_session(&f, tokens, N);
+        frit_session *session = push_session(&f, tokens, N);
         while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(f.engine, NULL));
         assert_int_equal(frit_session_status(session), FRIT_E_FORMAT);
         assert_int_equal(frit_session_cached(session), 0);
@@ -495,7 +488,7 @@ enum { BENCH_PREFIX = 4000, BENCH_NEW = 200, BENCH_ROUNDS = 7 };
 static double seconds_of(const fixture *f, const frit_token *tokens, size_t n, size_t n_cached)
 {
     const uint64_t begin = frit_time_ns();
-    frit_session *session = make_session(f, tokens, n);
+    frit_session *session = push_session(f, tokens, n);
     run(f, session);
     const double seconds = 1e-9 * (double)(frit_time_ns() - begin);
     assert_int_equal(frit_session_cached(session), n_cached);
@@ -506,7 +499,7 @@ static double seconds_of(const fixture *f, const frit_token *tokens, size_t n, s
 // Returns the time after the session itself has run the first n_before tokens.
 static double seconds_after(const fixture *f, const frit_token *tokens, size_t n_before, size_t n)
 {
-    frit_session *session = make_session(f, tokens, n_before);
+    frit_session *session = push_session(f, tokens, n_before);
     run(f, session);
     const uint64_t begin = frit_time_ns();
     assert_ok(frit_session_push(session, tokens + n_before, n - n_before, NULL));

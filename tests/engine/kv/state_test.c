@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sessions of recurrent models: a state cannot be rolled back, so tokens run again. Each session has one state.
 #include "frit.h"
+#include "support/engines.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -33,13 +34,6 @@ static void close_hybrid(fixture *f)
     frit_model_free(f->model);
 }
 
-static void run(fixture *f)
-{
-    int32_t n_rows;
-    do assert_ok(frit_engine_step(f->engine, &n_rows));
-    while (n_rows > 0);
-}
-
 static void count_row(void *ctx, size_t i, const float *values, size_t n)
 {
     (void)i, (void)values, (void)n;
@@ -57,13 +51,13 @@ static void what_is_kept_runs_again_and_gives_the_same(void **state)
     assert_ok(frit_session_new(&astray, f.engine));
     assert_ok(frit_session_push(straight, tokens, N_TOKENS, NULL));
     assert_ok(frit_session_push(astray, tokens, 7, &all));
-    run(&f);
+    run_all(f.engine);
     assert_ok(frit_session_push(astray, tokens, 3, NULL));
-    run(&f);
+    run_all(f.engine);
     assert_ok(frit_session_truncate(astray, 7));
     assert_int_equal(frit_session_pending(astray), 7);
     assert_ok(frit_session_push(astray, tokens + 7, N_TOKENS - 7, NULL));
-    run(&f);
+    run_all(f.engine);
     assert_int_equal(n_seen, 7);   // each result is delivered once
     const float *expected = frit_session_logits(straight), *found = frit_session_logits(astray);
     assert_non_null(expected);
@@ -82,12 +76,12 @@ static void a_truncated_session_gets_its_logits_back(void **state)
     float before[128];
     assert_ok(frit_session_new(&s, f.engine));
     assert_ok(frit_session_push(s, tokens, 5, NULL));
-    run(&f);
+    run_all(f.engine);
     memcpy(before, frit_session_logits(s), sizeof before);
     assert_ok(frit_session_push(s, tokens + 5, 4, NULL));
-    run(&f);
+    run_all(f.engine);
     assert_ok(frit_session_truncate(s, 5));
-    run(&f);
+    run_all(f.engine);
     assert_non_null(frit_session_logits(s));
     assert_true(nmse(frit_session_logits(s), before, 128) < 1e-10);
     frit_session_free(s);
@@ -108,11 +102,11 @@ static void a_session_holds_a_state_until_it_is_emptied(void **state)
     assert_int_equal(frit_session_pending(first), 0);
     assert_int_equal(frit_session_pending(second), 2);
     assert_ok(frit_session_truncate(first, 0));
-    run(&f);
+    run_all(f.engine);
     assert_non_null(frit_session_logits(second));
     assert_ok(frit_session_push(first, tokens, 2, NULL));
     frit_session_free(second);
-    run(&f);
+    run_all(f.engine);
     frit_session_free(first);
     close_hybrid(&f);
 }
@@ -127,7 +121,7 @@ static void push_long(fixture *f, frit_session *s, size_t first, size_t n)
     frit_token text[N_LONG];
     for (size_t i = 0; i < n; i++) text[i] = tokens[(first + i) % N_TOKENS] + (frit_token)((first + i) / N_TOKENS);
     assert_ok(frit_session_push(s, text, n, NULL));
-    run(f);
+    run_all(f->engine);
 }
 
 static void expect_logits(const frit_session *s, const float *expected)
@@ -167,7 +161,7 @@ static void a_session_goes_back_to_the_last_copies(void **state)
         expect_logits(s, at_160);
         assert_ok(frit_session_truncate(s, 80));
         assert_int_equal(frit_session_pending(s), 80 - 64);
-        run(&f);
+        run_all(f.engine);
         expect_logits(s, at_80);
         push_long(&f, s, 80, 80);   // a snapshot at 128 again
         expect_logits(s, at_160);
@@ -196,7 +190,7 @@ static void only_so_many_copies_are_kept_as_options_say(void **state)
         for (size_t k = 0; k < 3; k++) {
             assert_ok(frit_session_truncate(s, 180 - 64 * k));
             assert_int_equal(frit_session_pending(s), rows[i].pending[k]);
-            run(&f);
+            run_all(f.engine);
         }
         frit_session_free(s);
         close_hybrid(&f);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sessions that run ahead of the caller (engine/sched/ahead.h), on the test device, whose numbers are those of the
 // plain-C reference: after any operation, results equal those of the CPU, which runs nothing ahead.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -9,28 +10,15 @@
 
 #include <time.h>
 
-static frit_engine *make_engine(test_device_kind kind, const frit_engine_options *options)
+static frit_engine *device_engine(test_device_kind kind, const frit_engine_options *options)
 {
-    frit_model *model = NULL;
-    frit_engine *engine = NULL;
     frit_engine_options chosen = *options;
     chosen.cpu = "reference";
     chosen.n_threads = 1;
     test_device_use(kind);
-    assert_ok(frit_model_open(&model, tiny_model("ahead.gguf", &(tiny_options){0}), NULL));
-    assert_ok(frit_engine_new(&engine, model, &chosen));
-    frit_model_free(model);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, chosen);
     test_device_use(TEST_DEVICE_NONE);
     return engine;
-}
-
-static frit_session *make_session(frit_engine *engine, frit_token first, int n)
-{
-    frit_session *session = NULL;
-    assert_ok(frit_session_new(&session, engine));
-    for (int i = 0; i < n; i++, first = (first * 7 + 3) % TINY_VOCAB)
-        assert_ok(frit_session_push(session, &first, 1, NULL));
-    return session;
 }
 
 static frit_sampler *make_sampler(const frit_sampler_options *options)
@@ -45,7 +33,7 @@ static frit_sampler *make_sampler(const frit_sampler_options *options)
 // Returns the number of steps in flight after some calls of frit_session_next.
 static uint64_t in_flight(frit_engine *engine, const frit_sampler_options *options, int n_calls)
 {
-    frit_session *session = make_session(engine, 3, 4);
+    frit_session *session = begin_session(engine, 3, 4);
     frit_sampler *sampler = make_sampler(options);
     for (int i = 0; i < n_calls; i++) assert_ok(frit_session_next(session, sampler, &(frit_token){0}));
     const uint64_t n = engine->flights.n_submitted - engine->flights.n_completed;
@@ -75,7 +63,7 @@ static void a_session_runs_ahead_where_nothing_waits_for_its_token(void **state)
         {TEST_DEVICE_NONE, {.temp = 0}, 0},     // a step has run when it is submitted
     };
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
-        frit_engine *engine = make_engine(cases[i].kind, &(frit_engine_options){0});
+        frit_engine *engine = device_engine(cases[i].kind, &(frit_engine_options){0});
         for (int n = 1; n < 4; n++) assert_int_equal(in_flight(engine, &cases[i].sampling, n), cases[i].n_ahead);
         frit_engine_free(engine);
     }
@@ -88,8 +76,8 @@ static void it_ends_where_the_context_does(void **state)
     frit_token tokens[2][CONTEXT];
     for (int d = 0; d < 2; d++) {
         const test_device_kind kind = d == 0 ? TEST_DEVICE_NONE : TEST_DEVICE_ALONE;
-        frit_engine *engine = make_engine(kind, &(frit_engine_options){.n_ctx = CONTEXT});
-        frit_session *session = make_session(engine, 3, 4);
+        frit_engine *engine = device_engine(kind, &(frit_engine_options){.n_ctx = CONTEXT});
+        frit_session *session = begin_session(engine, 3, 4);
         frit_sampler *sampler = make_sampler(&(frit_sampler_options){.temp = 1, .seed = 5});
         for (int i = 4; i < CONTEXT; i++) assert_ok(frit_session_next(session, sampler, &tokens[d][i]));
         assert_int_equal(frit_session_length(session), CONTEXT);
@@ -120,9 +108,9 @@ static void open_world(world *w, test_device_kind kind, bool speculates)
                                                     {.temp = 1.5f, .top_k = 30, .top_p = 0.9f, .seed = 2},
                                                     {.temp = 1.5f, .top_k = 30, .top_p = 0.9f, .seed = 3},
                                                     {.temp = 1, .repeat_penalty = 1.3f, .seed = 4}};
-    *w = (world){.engine = make_engine(kind, &(frit_engine_options){.n_sessions = SESSIONS + 1})};
+    *w = (world){.engine = device_engine(kind, &(frit_engine_options){.n_sessions = SESSIONS + 1})};
     for (int i = 0; i < SAMPLERS; i++) w->samplers[i] = make_sampler(&options[i]);
-    for (int i = 0; i < SESSIONS; i++) w->sessions[i] = make_session(w->engine, (frit_token)(5 + i), 3 + i);
+    for (int i = 0; i < SESSIONS; i++) w->sessions[i] = begin_session(w->engine, (frit_token)(5 + i), 3 + i);
     for (int i = 0; i < SESSIONS && speculates; i++)
         assert_ok(frit_session_speculate(w->sessions[i], &(frit_speculate_options){.always = true}));
 }
@@ -223,8 +211,8 @@ static void whatever_is_done_gives_what_the_cpu_gives(void **state)
 static void a_caller_that_thinks_makes_no_step_slow(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(TEST_DEVICE_ALONE, &(frit_engine_options){0});
-    frit_session *session = make_session(engine, 3, 4);
+    frit_engine *engine = device_engine(TEST_DEVICE_ALONE, &(frit_engine_options){0});
+    frit_session *session = begin_session(engine, 3, 4);
     frit_sampler *sampler = make_sampler(&(frit_sampler_options){0});
     for (int i = 0; i < 8; i++) assert_ok(frit_session_next(session, sampler, &(frit_token){0}));
     const double before = engine->cost.decode_ns;

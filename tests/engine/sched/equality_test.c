@@ -2,6 +2,7 @@
 // A greedy text is the same in all situations: alone; in a batch of eight; with the prefix cache cold and warm; in
 // sessions whose pages are evicted and whose tokens run again; after a session was saved and loaded; in forks; with
 // drafts that are right, and with wrong ones.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -17,16 +18,14 @@ static frit_model *model;
 static int32_t n_vocab;
 
 // With `deterministic`, tokens that run again, many at once, have the results that they had one by one.
-static frit_engine *make_engine(int32_t n_sessions, bool no_prefix_cache)
+static frit_engine *text_engine(int32_t n_sessions, bool no_prefix_cache)
 {
     const frit_engine_options options = {.n_ctx = N_CTX,
                                          .n_sessions = n_sessions,
                                          .n_threads = 2,
                                          .no_prefix_cache = no_prefix_cache,
                                          .deterministic = true};
-    frit_engine *engine;
-    assert_ok(frit_engine_new(&engine, model, &options));
-    return engine;
+    return make_engine(model, options);
 }
 
 static frit_session *begin(frit_engine *engine, int i)
@@ -69,7 +68,7 @@ static void expect_same(const texts *text, const texts *expected)
 
 static void alone(texts *out)
 {
-    frit_engine *engine = make_engine(1, true);
+    frit_engine *engine = text_engine(1, true);
     for (int i = 0; i < N_SESSIONS; i++) {
         frit_session *session = begin(engine, i);
         go_on(engine, session, out->tokens[i], N_TEXT);
@@ -111,7 +110,7 @@ static int together(frit_engine *engine, texts *out, size_t *n_cached)
 // Generates half of a text, and the rest in another engine.
 static void saved(texts *out)
 {
-    frit_engine *engines[] = {make_engine(2, true), make_engine(2, true)};
+    frit_engine *engines[] = {text_engine(2, true), text_engine(2, true)};
     for (int i = 0; i < N_SESSIONS; i++) {
         size_t n_bytes = 0;
         frit_session *session = begin(engines[0], i), *loaded;
@@ -134,7 +133,7 @@ static void saved(texts *out)
 // Generates half of a text, and the rest in the session and a fork, alternately.
 static void forked(texts *out, texts *out_fork)
 {
-    frit_engine *engine = make_engine(2, true);
+    frit_engine *engine = text_engine(2, true);
     for (int i = 0; i < N_SESSIONS; i++) {
         frit_session *session = begin(engine, i), *fork;
         go_on(engine, session, out->tokens[i], HALF);
@@ -153,7 +152,7 @@ static void forked(texts *out, texts *out_fork)
 // Generates with drafts from the text, and from a prediction: `expected`, or `expected` with every fifth token changed.
 static void speculated(texts *out, const texts *expected, bool is_wrong, frit_speculation_info *sum)
 {
-    frit_engine *engine = make_engine(1, true);
+    frit_engine *engine = text_engine(1, true);
     frit_sampler *sampler;
     const frit_speculate_options options = {.kind = "ngram", .max_drafts = 4, .always = true};
     *sum = (frit_speculation_info){0};
@@ -184,7 +183,7 @@ static void check_batches(const texts *expected, bool has_states)
 {
     texts text;
     size_t n_cached;
-    frit_engine *engine = make_engine(N_SESSIONS, false);
+    frit_engine *engine = text_engine(N_SESSIONS, false);
     assert_int_equal(together(engine, &text, &n_cached), 0);
     assert_int_equal(n_cached, 0);
     expect_same(&text, expected);   // cold
@@ -193,7 +192,7 @@ static void check_batches(const texts *expected, bool has_states)
     expect_same(&text, expected);   // warm
     frit_engine_free(engine);
     for (int i = 0; i < 2; i++) {   // memory for two sessions, without and with host memory for evicted pages
-        engine = make_engine(2, i == 0);
+        engine = text_engine(2, i == 0);
         assert_int_equal(together(engine, &text, &n_cached) > 0, !has_states);
         expect_same(&text, expected);
         frit_engine_free(engine);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Picks in steps, and steps in flight: on the CPU, which has run a step when it is submitted, and on a device that runs
 // it when a caller waits or has polled twice; with and without picks of its own.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -122,18 +123,13 @@ static void choose_device(size_t d)
     frit_backend_set_first(devices[d].late ? &late.backend : NULL);
 }
 
-static frit_engine *make_engine(size_t d, frit_engine_options options, const tiny_options *tiny)
+static frit_engine *late_engine(size_t d, frit_engine_options options, const tiny_options *tiny)
 {
-    frit_model *model = NULL;
-    frit_engine *engine = NULL;
     choose_device(d);
     options.cpu = devices[d].cpu;
     options.n_sessions = SESSIONS;
     options.n_threads = 2;
-    assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", tiny ? tiny : &(tiny_options){0}), NULL));
-    assert_ok(frit_engine_new(&engine, model, &options));
-    frit_model_free(model);   // the engine keeps the model
-    return engine;
+    return tiny_engine(tiny ? tiny : &(tiny_options){0}, options);
 }
 
 static int close_late(void **state)
@@ -141,22 +137,6 @@ static int close_late(void **state)
     (void)state;
     frit_backend_set_first(NULL);
     return 0;
-}
-
-static frit_session *make_session(frit_engine *engine, frit_token first, size_t n)
-{
-    frit_session *session = NULL;
-    assert_ok(frit_session_new(&session, engine));
-    for (size_t i = 0; i < n; i++, first = (first * 7 + 3) % TINY_VOCAB)
-        assert_ok(frit_session_push(session, &first, 1, NULL));
-    return session;
-}
-
-static void run_all(frit_engine *engine)
-{
-    int32_t n_rows;
-    do assert_ok(frit_engine_step(engine, &n_rows));
-    while (n_rows > 0);
 }
 
 static frit_sampler_options sampling(int s)
@@ -182,7 +162,7 @@ static frit_sampler *make_sampler(int s)
 // Samples with the sampler chain from the logits, one session after the other.
 static void sample_by_chain(frit_engine *engine, int s, frit_token *tokens, size_t n)
 {
-    frit_session *session = make_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
+    frit_session *session = begin_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
     frit_sampler *sampler = make_sampler(s);
     for (size_t i = 0; i < n; i++) {
         run_all(engine);
@@ -202,13 +182,13 @@ static void picks_of_a_step_are_what_the_chain_gives(void **state)
 {
     (void)state;
     for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
-        frit_engine *engine = make_engine(d, (frit_engine_options){.no_prefix_cache = true}, NULL);
+        frit_engine *engine = late_engine(d, (frit_engine_options){.no_prefix_cache = true}, NULL);
         frit_session *sessions[SESSIONS];
         frit_sampler *samplers[SESSIONS];
         frit_token expected[SESSIONS][LONG];
         for (int s = 0; s < SESSIONS; s++) sample_by_chain(engine, s, expected[s], LONG);
         for (int s = 0; s < SESSIONS; s++) {
-            sessions[s] = make_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
+            sessions[s] = begin_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
             samplers[s] = make_sampler(s);
         }
         for (int i = 0; i < LONG; i++) {
@@ -239,11 +219,11 @@ static void the_next_token_is_what_the_chain_gives(void **state)
 {
     (void)state;
     for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
-        frit_engine *engine = make_engine(d, (frit_engine_options){0}, NULL);
+        frit_engine *engine = late_engine(d, (frit_engine_options){0}, NULL);
         for (int s = 0; s < SESSIONS; s++) {
             frit_token expected[LONG], token;
             sample_by_chain(engine, s, expected, LONG);
-            frit_session *session = make_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
+            frit_session *session = begin_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
             frit_sampler *sampler = make_sampler(s);
             for (int i = 0; i < LONG; i++) {
                 if (i == 7) run_all(engine);   // the logits are then available
@@ -262,9 +242,9 @@ static void picks_say_how_likely_tokens_are(void **state)
     (void)state;
     enum { TOP = 5 };
     for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
-        frit_engine *engine = make_engine(d, (frit_engine_options){0}, NULL);
-        frit_session *sessions[3] = {make_session(engine, 5, 4), make_session(engine, 5, 4),
-                                     make_session(engine, 9, 2)};
+        frit_engine *engine = late_engine(d, (frit_engine_options){0}, NULL);
+        frit_session *sessions[3] = {begin_session(engine, 5, 4), begin_session(engine, 5, 4),
+                                     begin_session(engine, 9, 2)};
         frit_sampler *sampler = make_sampler(1);
         frit_logprob top[TOP], of;
         frit_picked picked;
@@ -298,8 +278,8 @@ static size_t keep_first(void *ctx, frit_candidate *candidates, size_t n)
 static void what_cannot_be_picked_is_refused(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(1, (frit_engine_options){0}, NULL);
-    frit_session *session = make_session(engine, 5, 3), *empty = make_session(engine, 0, 0);
+    frit_engine *engine = late_engine(1, (frit_engine_options){0}, NULL);
+    frit_session *session = begin_session(engine, 5, 3), *empty = begin_session(engine, 0, 0);
     frit_sampler *sampler = make_sampler(0), *custom = NULL, *reversed = NULL, *other = NULL;
     frit_picked picked;
     assert_ok(frit_sampler_create(&custom, TINY_VOCAB, &(frit_sampler_options){.stage = keep_first}));
@@ -356,8 +336,8 @@ static void a_pick_without_a_token_leaves_the_logits(void **state)
     }
     assert_ok(frit_sampler_create(&none, TINY_VOCAB, &(frit_sampler_options){.logit_bias = {biases, TINY_VOCAB}}));
     for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
-        frit_engine *engine = make_engine(d, (frit_engine_options){0}, NULL);
-        frit_session *session = make_session(engine, 5, 3);
+        frit_engine *engine = late_engine(d, (frit_engine_options){0}, NULL);
+        frit_session *session = begin_session(engine, 5, 3);
         assert_fails(frit_session_next(session, none, &token), FRIT_E_INVALID, "no token is left");
         assert_non_null(frit_session_logits(session));
         assert_ok(frit_session_next(session, some, &token));
@@ -373,7 +353,7 @@ static void a_pick_without_a_token_leaves_the_logits(void **state)
 // The text with drafts, of which the first `n_good` are right, equals the text without drafts.
 static void verify(frit_engine *engine, int s, const frit_token *expected, size_t n_drafts, size_t n_good)
 {
-    frit_session *session = make_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
+    frit_session *session = begin_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
     frit_sampler *sampler = make_sampler(s);
     for (size_t i = 0; i + n_drafts < LONG;) {
         frit_token drafts[LONG];
@@ -403,7 +383,7 @@ static void drafts_are_accepted_as_far_as_they_are_what_is_picked(void **state)
     for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
         const int32_t batches[] = {0, 3};   // rows of a verification may run in several steps
         for (int b = 0; b < 2; b++) {
-            frit_engine *engine = make_engine(d, (frit_engine_options){.n_batch = batches[b]}, NULL);
+            frit_engine *engine = late_engine(d, (frit_engine_options){.n_batch = batches[b]}, NULL);
             for (int s = 0; s < SESSIONS; s++) {
                 frit_token expected[LONG];
                 sample_by_chain(engine, s, expected, LONG);
@@ -426,17 +406,17 @@ static void a_step_continues_one_in_flight(void **state)
     static const frit_sampler_options options[3] = {
         {.temp = 1.5f, .top_k = 30, .seed = 1}, {.temp = 2, .top_p = 0.9f, .seed = 2}, {.temp = 0}};
     for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
-        frit_engine *engine = make_engine(d, (frit_engine_options){0}, NULL);
+        frit_engine *engine = late_engine(d, (frit_engine_options){0}, NULL);
         frit_session *sessions[3];
         frit_sampler *samplers[3];
         frit_token expected[3][LONG];
         for (int s = 0; s < 3; s++) {
             assert_ok(frit_sampler_create(&samplers[s], TINY_VOCAB, &options[s]));
-            sessions[s] = make_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
+            sessions[s] = begin_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
             for (int i = 0; i < LONG; i++) assert_ok(frit_session_next(sessions[s], samplers[s], &expected[s][i]));
             frit_session_free(sessions[s]);
         }
-        for (int s = 0; s < 3; s++) sessions[s] = make_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
+        for (int s = 0; s < 3; s++) sessions[s] = begin_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
         uint64_t steps[LONG], first = 0;
         for (int i = 0; i <= LONG; i++) {
             if (i < LONG) {
@@ -465,8 +445,8 @@ static void a_step_continues_one_in_flight(void **state)
 static void results_come_when_a_step_has_run(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(2, (frit_engine_options){0}, NULL);
-    frit_session *session = make_session(engine, 5, 3);
+    frit_engine *engine = late_engine(2, (frit_engine_options){0}, NULL);
+    frit_session *session = begin_session(engine, 5, 3);
     uint64_t step = 9, none = 9;
     int32_t n_rows;
     bool done = true;
@@ -497,8 +477,8 @@ static void what_changes_a_session_waits_for_its_step(void **state)
 {
     (void)state;
     for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
-        frit_engine *engine = make_engine(d, (frit_engine_options){0}, NULL);
-        frit_session *a = make_session(engine, 5, 3), *b = make_session(engine, 6, 4), *fork = NULL;
+        frit_engine *engine = late_engine(d, (frit_engine_options){0}, NULL);
+        frit_session *a = begin_session(engine, 5, 3), *b = begin_session(engine, 6, 4), *fork = NULL;
         frit_sampler *sampler = make_sampler(3);
         frit_token token, again;
         uint64_t step;
@@ -534,15 +514,15 @@ static void a_step_that_fails_late_is_queued_again(void **state)
 {
     (void)state;
     for (int which = 1; which <= 2; which++) {   // of two steps, the one that fails
-        frit_engine *engine = make_engine(2, (frit_engine_options){.no_prefix_cache = true}, NULL);
-        frit_session *session = make_session(engine, 5, 3);
+        frit_engine *engine = late_engine(2, (frit_engine_options){.no_prefix_cache = true}, NULL);
+        frit_session *session = begin_session(engine, 5, 3);
         frit_sampler *sampler = make_sampler(3);
         frit_token expected[3];
         frit_picked picked;
         uint64_t steps[2];
         for (int i = 0; i < 3; i++) assert_ok(frit_session_next(session, sampler, &expected[i]));
         frit_session_free(session);
-        session = make_session(engine, 5, 3);
+        session = begin_session(engine, 5, 3);
         late.fails_in = which;
         assert_ok(frit_session_pick(session, sampler, NULL));
         assert_ok(frit_engine_submit(engine, &steps[0], NULL));
@@ -591,8 +571,8 @@ static void rows_are_handed_out_before_another_step_runs(void **state)
     (void)state;
     float expected = 0;
     for (size_t d = 1; d < FRIT_COUNT(devices); d++) {
-        frit_engine *engine = make_engine(d, (frit_engine_options){.n_batch = 4}, NULL);
-        frit_session *session = make_session(engine, 5, 0);
+        frit_engine *engine = late_engine(d, (frit_engine_options){.n_batch = 4}, NULL);
+        frit_session *session = begin_session(engine, 5, 0);
         rows r = {0};
         uint64_t step = 0, last = 0;
         const frit_token tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
@@ -617,8 +597,8 @@ static void a_session_that_fails_in_flight_rests(void **state)
     (void)state;
     enum { BAD = TINY_VOCAB / 2 };
     for (size_t d = 1; d < FRIT_COUNT(devices); d++) {
-        frit_engine *engine = make_engine(d, (frit_engine_options){0}, &(tiny_options){.damaged = "token_embd.weight"});
-        frit_session *bad = make_session(engine, 5, 1), *good = make_session(engine, 5, 1);
+        frit_engine *engine = late_engine(d, (frit_engine_options){0}, &(tiny_options){.damaged = "token_embd.weight"});
+        frit_session *bad = begin_session(engine, 5, 1), *good = begin_session(engine, 5, 1);
         frit_sampler *sampler = make_sampler(3);
         frit_picked picked;
         uint64_t step;

@@ -2,6 +2,7 @@
 // Many sequences in a step of single tokens. Up to engine->rows.joins_above of them, each gets the results that it gets
 // alone, bit for bit. The rows of more sequences are multiplied together if prefill kernels differ, and their results
 // are close.
+#include "support/engines.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -16,14 +17,12 @@ static frit_token token_of(int session, int k)
     return 3 + (session * 7 + k * k * 5 + k) % (TINY_VOCAB - 3);
 }
 
-static frit_engine *open_engine(frit_model **model, const char *type)
+static frit_engine *joined_engine(frit_model **model, const char *type)
 {
-    frit_engine *engine;
     const char *path = tiny_model("joined.gguf", &(tiny_options){.n_layer = 2});
     assert_ok(frit_model_open(model, path, &(frit_model_options){.type = type}));
     const frit_engine_options options = {.n_ctx = TINY_CTX, .n_sessions = N_MOST, .n_batch = 256, .n_threads = 2};
-    assert_ok(frit_engine_new(&engine, *model, &options));
-    return engine;
+    return make_engine(*model, options);
 }
 
 // Computes the logits after the last token of `n` sessions that run together, with one token each in every step but the
@@ -67,7 +66,7 @@ static void sessions_compute_as_alone_or_near(void **state)
     static float alone[N_MOST * TINY_VOCAB], together[N_MOST * TINY_VOCAB];
     for (size_t t = 0; t < FRIT_COUNT(types); t++) {
         frit_model *model;
-        frit_engine *engine = open_engine(&model, types[t].name);
+        frit_engine *engine = joined_engine(&model, types[t].name);
         const int counts[] = {2, engine->rows.joins_above < N_MOST ? engine->rows.joins_above : 24, 25, 33, N_MOST};
         for (int i = 0; i < N_MOST; i++) run(engine, i, 1, alone + i * TINY_VOCAB);
         for (size_t c = 0; c < FRIT_COUNT(counts); c++) {

@@ -2,6 +2,7 @@
 // Steps in which some sessions use prefill kernels and others decode kernels: a session's results are the same, bit for
 // bit, as in steps of its own. If the processor has one set of kernels for all rows, nothing is tested. With the tiles
 // of tests/tiles every processor with AVX-512 BF16 has two sets (engine/mixed@tiles).
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -52,13 +53,6 @@ static void skip_without_tiles(fixture *f)
     skip_because("this processor has one set of kernels for few rows and for many");
 }
 
-static frit_session *make_session(fixture *f)
-{
-    frit_session *session;
-    assert_ok(frit_session_new(&session, f->engine));
-    return session;
-}
-
 static void step(fixture *f)
 {
     assert_ok(frit_engine_step(f->engine, NULL));
@@ -106,7 +100,7 @@ static bool go_on(const fixture *f, writer *w, int i)
 static void write_all(fixture *f, writer *writers, int begin, int end)
 {
     for (int i = begin; i < end; i++)
-        writers[i] = (writer){make_session(f), 0, malloc(N_PUSHES * (size_t)f->n_vocab * sizeof(float))};
+        writers[i] = (writer){make_session(f->engine), 0, malloc(N_PUSHES * (size_t)f->n_vocab * sizeof(float))};
     for (bool any = true; any;) {
         any = false;
         for (int i = begin; i < end; i++) any = go_on(f, &writers[i], i) || any;
@@ -204,7 +198,7 @@ static frit_sampler *make_sampler(const fixture *f, const way *w)
 static frit_session *begin_text(fixture *f)
 {
     frit_token prompt[20];
-    frit_session *session = make_session(f);
+    frit_session *session = make_session(f->engine);
     for (int i = 0; i < 20; i++) prompt[i] = 100 + i * i % 9;   // a text with repetitions
     assert_ok(frit_session_push(session, prompt, 20, NULL));
     return session;
@@ -242,7 +236,7 @@ static void texts_are_the_same_beside_prompts(void **state)
     // With emulated tiles most of the time is spent on prompts, so with sanitizers only the most complete variant runs.
     for (size_t i = FRIT_TEST_STRIDE > 1 ? 3 : 0; i < FRIT_COUNT(ways); i += FRIT_TEST_STRIDE) {
         frit_token alone[N_TEXT], beside[N_TEXT];
-        frit_session *others[2] = {make_session(&f), make_session(&f)};
+        frit_session *others[2] = {make_session(f.engine), make_session(f.engine)};
         const size_t n = write_text(&f, &ways[i], NULL, 0, alone);
         f.n_mixed = 0;
         assert_int_equal(write_text(&f, &ways[i], others, 2, beside), n);
@@ -269,8 +263,8 @@ static void nobody_starves(void **state)
     enum { STEPS = 24, PROMPT = 130 };   // a prompt has several chunks
     fixture f = open_on(project_path("models/fable.gguf"), "q8_0");
     skip_without_tiles(&f);
-    frit_session *stream = make_session(&f), *prompts[2] = {make_session(&f), make_session(&f)},
-                 *hidden = make_session(&f);
+    frit_session *stream = make_session(f.engine), *prompts[2] = {make_session(f.engine), make_session(f.engine)},
+                 *hidden = make_session(f.engine);
     frit_token tokens[PROMPT];
     int n_hidden = 0, n_stream = 0, n_prompts = 0;
     for (int i = 0; i < PROMPT; i++) tokens[i] = i * 17 % f.n_vocab;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Weights and priorities: the order of prompts, and the number of their rows.
+#include "support/engines.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -8,21 +9,18 @@
 
 enum { LONG = 600, N_BATCH = 16 };
 
-static frit_engine *make_engine(frit_model **model, frit_engine_options options)
+static frit_engine *share_engine(frit_model **model, frit_engine_options options)
 {
-    frit_engine *engine;
     options.n_threads = 1;
     options.n_batch = N_BATCH;
     options.no_prefix_cache = true;
-    assert_ok(frit_model_open(model, tiny_model("a.gguf", &(tiny_options){.n_ctx = 1024}), NULL));
-    assert_ok(frit_engine_new(&engine, *model, &options));
-    return engine;
+    *model = load_tiny(&(tiny_options){.n_ctx = 1024});
+    return make_engine(*model, options);
 }
 
-static frit_session *make_session(frit_engine *engine, int32_t weight, int32_t priority)
+static frit_session *share_session(frit_engine *engine, int32_t weight, int32_t priority)
 {
-    frit_session *session;
-    assert_ok(frit_session_new(&session, engine));
+    frit_session *session = make_session(engine);
     assert_ok(frit_session_set_share(session, weight, priority));
     return session;
 }
@@ -53,9 +51,9 @@ static void prompts_run_as_their_weights(void **state)
     (void)state;
     static const int32_t weights[3] = {5, 2, 1};
     frit_model *model;
-    frit_engine *engine = make_engine(&model, (frit_engine_options){.n_ctx = 1024, .n_sessions = 3});
+    frit_engine *engine = share_engine(&model, (frit_engine_options){.n_ctx = 1024, .n_sessions = 3});
     frit_session *s[3];
-    for (int i = 0; i < 3; i++) push(s[i] = make_session(engine, weights[i], 0), (uint64_t)i, LONG);
+    for (int i = 0; i < 3; i++) push(s[i] = share_session(engine, weights[i], 0), (uint64_t)i, LONG);
     int n_steps = 0;
     for (; frit_session_pending(s[0]) > N_BATCH; n_steps++) {
         step(engine);
@@ -80,8 +78,8 @@ static void rows_that_nobody_wanted_do_not_count(void **state)
 {
     (void)state;
     frit_model *model;
-    frit_engine *engine = make_engine(&model, (frit_engine_options){.n_ctx = 1024, .n_sessions = 2});
-    frit_session *a = make_session(engine, 1, 0), *b = make_session(engine, 1, 0);
+    frit_engine *engine = share_engine(&model, (frit_engine_options){.n_ctx = 1024, .n_sessions = 2});
+    frit_session *a = share_session(engine, 1, 0), *b = share_session(engine, 1, 0);
     push(a, 1, LONG);
     while (n_run(a) < 400) step(engine);
     push(b, 2, LONG);
@@ -104,8 +102,8 @@ static void higher_priorities_come_first(void **state)
 {
     (void)state;
     frit_model *model;
-    frit_engine *engine = make_engine(&model, (frit_engine_options){.n_ctx = 1024, .n_sessions = 3});
-    frit_session *low = make_session(engine, 1000, -1), *high = make_session(engine, 1, 2), *alone;
+    frit_engine *engine = share_engine(&model, (frit_engine_options){.n_ctx = 1024, .n_sessions = 3});
+    frit_session *low = share_session(engine, 1000, -1), *high = share_session(engine, 1, 2), *alone;
     push(low, 1, LONG);
     for (int i = 0; i < 5; i++) step(engine);
     const double before = n_run(low);
@@ -116,7 +114,7 @@ static void higher_priorities_come_first(void **state)
     assert_true(n_run(low) - before <= N_BATCH);   // a token in every other step, and what was left of the last one
     while (frit_session_pending(low) > 0) step(engine);
     // The results do not depend on sharing.
-    alone = make_session(engine, 1, 0);
+    alone = share_session(engine, 1, 0);
     push(alone, 1, LONG);
     while (frit_session_pending(alone) > 0) step(engine);
     assert_true(nmse(frit_session_logits(low), frit_session_logits(alone), TINY_VOCAB) < 1e-9);
@@ -133,8 +131,8 @@ static void lower_priorities_give_their_pages_back(void **state)
     (void)state;
     for (int k = 0; k < 2; k++) {
         frit_model *model;
-        frit_engine *engine = make_engine(&model, (frit_engine_options){.n_ctx = 256, .n_sessions = 1});
-        frit_session *first = make_session(engine, 1, k == 0 ? -1 : 0), *second = make_session(engine, 1, 0);
+        frit_engine *engine = share_engine(&model, (frit_engine_options){.n_ctx = 256, .n_sessions = 1});
+        frit_session *first = share_session(engine, 1, k == 0 ? -1 : 0), *second = share_session(engine, 1, 0);
         push(first, 1, 140);
         while (frit_session_pending(first) > 0) step(engine);
         push(second, 2, 80);
@@ -157,8 +155,8 @@ static void forks_share_alike_and_bad_weights_are_refused(void **state)
 {
     (void)state;
     frit_model *model;
-    frit_engine *engine = make_engine(&model, (frit_engine_options){.n_ctx = 256, .n_sessions = 2});
-    frit_session *session = make_session(engine, 7, -3), *fork;
+    frit_engine *engine = share_engine(&model, (frit_engine_options){.n_ctx = 256, .n_sessions = 2});
+    frit_session *session = share_session(engine, 7, -3), *fork;
     push(session, 1, 5);
     assert_ok(frit_session_fork(&fork, session));
     assert_int_equal(fork->prompt.weight, 7);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Forks of sessions: both continue bit for bit as the original would have, and neither disturbs the other.
 #include "support/adapters.h"
+#include "support/engines.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -8,17 +9,10 @@
 
 enum { N = 45, N_MORE = 9, N_NEXT = 12 };
 
-static void random_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_vocab)
-{
-    frit_rng rng;
-    frit_rng_init(&rng, seed);
-    for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 0, n_vocab - 1);
-}
-
 static void push(frit_session *session, uint64_t seed, size_t n)
 {
     frit_token tokens[N];
-    random_tokens(seed, tokens, n, TINY_VOCAB);
+    make_tokens(seed, tokens, n, TINY_VOCAB);
     assert_ok(frit_session_push(session, tokens, n, NULL));
 }
 
@@ -49,8 +43,8 @@ static fixture open_model(const char *path, frit_engine_options options)
 {
     fixture f;
     frit_model_info info;
-    assert_ok(frit_model_open(&f.model, path, NULL));
-    assert_ok(frit_engine_new(&f.engine, f.model, &options));
+    f.model = load_model(path);
+    f.engine = make_engine(f.model, options);
     assert_ok(frit_model_get_info(f.model, &info));
     f.n_vocab = info.n_vocab;
     return f;
@@ -68,7 +62,7 @@ static void check_fork(fixture *f, bool waits)
 {
     frit_session *straight, *session, *fork;
     frit_token tokens[N + N_MORE], next[3][N_NEXT];
-    random_tokens(3, tokens, N + N_MORE, f->n_vocab);
+    make_tokens(3, tokens, N + N_MORE, f->n_vocab);
     assert_ok(frit_session_new(&straight, f->engine));
     assert_ok(frit_session_new(&session, f->engine));
     assert_ok(frit_session_push(straight, tokens, N, NULL));

@@ -1,39 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Sampling in sessions: a token depends only on its session's text, the sampler and its position.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/model/model.h"
-#include "support/tiny_model.h"
 
 static const frit_engine_options engines[] = {{.cpu = "reference", .n_sessions = 4}, {.n_sessions = 4, .n_threads = 2}};
-
-static frit_engine *make_engine(frit_engine_options options)
-{
-    frit_model *model = NULL;
-    frit_engine *engine = NULL;
-    assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", &(tiny_options){0}), NULL));
-    assert_ok(frit_engine_new(&engine, model, &options));
-    frit_model_free(model);   // the engine keeps the model
-    return engine;
-}
-
-static frit_session *make_session(frit_engine *engine)
-{
-    frit_session *session = NULL;
-    assert_ok(frit_session_new(&session, engine));
-    return session;
-}
 
 static void push(frit_session *session, const frit_token *tokens, size_t n)
 {
     assert_ok(frit_session_push(session, tokens, n, NULL));
-}
-
-static void run_all(frit_engine *engine)
-{
-    int32_t n_rows;
-    do assert_ok(frit_engine_step(engine, &n_rows));
-    while (n_rows > 0);
 }
 
 // Samples the next n tokens of a session with these options.
@@ -51,7 +27,7 @@ static void a_token_depends_on_its_place_not_on_what_was_sampled_before(void **s
     enum { SESSIONS = 3, LONG = 24 };
     const frit_sampler_options options = {.temp = 2, .top_k = 50, .top_p = 0.99f, .seed = 5};
     for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
-        frit_engine *engine = make_engine(engines[e]);
+        frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[e]);
         frit_session *sessions[SESSIONS];
         frit_sampler *samplers[SESSIONS];
         frit_token prompt[SESSIONS], alone[SESSIONS][LONG], token;

@@ -1,34 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Sessions in files: a loaded session continues bit for bit; damaged files, and files of another model, are refused.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "base/checksum.h"
 #include "engine/engine.h"
 #include "engine/session/saved.h"
 #include "support/adapters.h"
-#include "support/tiny_model.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { N = 45, N_MORE = 9 };
-
-static frit_engine *tiny_engine(const tiny_options *tiny, frit_engine_options options)
-{
-    frit_model *model;
-    frit_engine *engine;
-    assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", tiny), NULL));
-    assert_ok(frit_engine_new(&engine, model, &options));
-    frit_model_free(model);   // the engine keeps the model
-    return engine;
-}
-
-static frit_session *make_session(frit_engine *engine)
-{
-    frit_session *session;
-    assert_ok(frit_session_new(&session, engine));
-    return session;
-}
 
 static void push(frit_session *session, uint64_t seed, size_t n)
 {
@@ -37,13 +20,6 @@ static void push(frit_session *session, uint64_t seed, size_t n)
     frit_rng_init(&rng, seed);
     for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 0, TINY_VOCAB - 1);
     assert_ok(frit_session_push(session, tokens, n, NULL));
-}
-
-static void run_all(frit_engine *engine)
-{
-    int32_t n_rows;
-    do assert_ok(frit_engine_step(engine, &n_rows));
-    while (n_rows > 0);
 }
 
 static void assert_same_logits(const frit_session *a, const frit_session *b)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Sessions and steps on a tiny model: the logits do not depend on how tokens are pushed. And every refusal.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/engine.h"
-#include "support/tiny_model.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -12,49 +12,6 @@ enum { N = 50 };   // tokens of the usual text
 
 // Both ways to compute: plain code with f32 caches, and the best kernels.
 static const frit_engine_options engines[] = {{.cpu = "reference", .n_sessions = 4}, {.n_sessions = 4, .n_threads = 2}};
-
-static frit_model *open_tiny(const tiny_options *options)
-{
-    frit_model *model = NULL;
-    assert_ok(frit_model_open(&model, tiny_model("tiny.gguf", options), NULL));
-    return model;
-}
-
-static frit_engine *make_engine(frit_model *model, frit_engine_options options)
-{
-    frit_engine *engine = NULL;
-    assert_ok(frit_engine_new(&engine, model, &options));
-    return engine;
-}
-
-static frit_engine *tiny_engine(frit_engine_options options)
-{
-    frit_model *model = open_tiny(&(tiny_options){0});
-    frit_engine *engine = make_engine(model, options);
-    frit_model_free(model);   // the engine keeps the model
-    return engine;
-}
-
-static frit_session *make_session(frit_engine *engine)
-{
-    frit_session *session = NULL;
-    assert_ok(frit_session_new(&session, engine));
-    return session;
-}
-
-static void make_tokens(uint64_t seed, frit_token *tokens, size_t n)
-{
-    frit_rng rng;
-    frit_rng_init(&rng, seed);
-    for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 0, TINY_VOCAB - 1);
-}
-
-static void run_all(frit_engine *engine)
-{
-    int32_t n_rows;
-    do assert_ok(frit_engine_step(engine, &n_rows));
-    while (n_rows > 0);
-}
 
 static void push(frit_session *session, const frit_token *tokens, size_t n)
 {
@@ -98,15 +55,15 @@ static void chunks_of_any_size_give_the_same_logits(void **state)
 {
     (void)state;
     frit_token tokens[N];
-    make_tokens(1, tokens, N);
+    make_tokens(1, tokens, N, TINY_VOCAB);
     for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
         const int32_t batches[] = {0, 7, 1, 32, 13};
-        frit_engine *plain = tiny_engine(engines[e]);
+        frit_engine *plain = tiny_engine(&(tiny_options){0}, engines[e]);
         float *expected = plain_logits(plain, tokens, N);
         for (size_t b = 0; b < FRIT_COUNT(batches); b++) {
             frit_engine_options options = engines[e];
             options.n_batch = batches[b];
-            frit_engine *engine = tiny_engine(options);
+            frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
             frit_session *session = make_session(engine);
             push(session, tokens, N);
             assert_null(frit_session_logits(session));
@@ -128,12 +85,12 @@ static void interleaved_sessions_do_not_disturb_each_other(void **state)
     for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
         frit_engine_options options = engines[e];
         options.n_batch = 16;
-        frit_engine *engine = tiny_engine(options);
+        frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
         frit_token tokens[SESSIONS][N];
         frit_session *sessions[SESSIONS];
         float *expected[SESSIONS];
         for (int s = 0; s < SESSIONS; s++) {
-            make_tokens((uint64_t)s + 5, tokens[s], N);
+            make_tokens((uint64_t)s + 5, tokens[s], N, TINY_VOCAB);
             expected[s] = plain_logits(engine, tokens[s], lengths[s]);
             sessions[s] = make_session(engine);
         }
@@ -166,12 +123,12 @@ static void fusion_changes_nothing(void **state)
 {
     (void)state;
     frit_token tokens[N];
-    make_tokens(2, tokens, N);
+    make_tokens(2, tokens, N, TINY_VOCAB);
     for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
         frit_engine_options options = engines[e];
-        frit_engine *fused = tiny_engine(options);
+        frit_engine *fused = tiny_engine(&(tiny_options){0}, options);
         options.no_fuse = true;
-        frit_engine *plain = tiny_engine(options);
+        frit_engine *plain = tiny_engine(&(tiny_options){0}, options);
         float *a = plain_logits(fused, tokens, N), *b = plain_logits(plain, tokens, N);
         assert_near(a, b, TINY_VOCAB);
         free(a);
@@ -185,8 +142,8 @@ static void the_default_path_agrees_with_the_reference(void **state)
 {
     (void)state;
     frit_token tokens[N];
-    make_tokens(3, tokens, N);
-    frit_engine *a = tiny_engine(engines[0]), *b = tiny_engine(engines[1]);
+    make_tokens(3, tokens, N, TINY_VOCAB);
+    frit_engine *a = tiny_engine(&(tiny_options){0}, engines[0]), *b = tiny_engine(&(tiny_options){0}, engines[1]);
     float *expected = plain_logits(a, tokens, N), *logits = plain_logits(b, tokens, N);
     assert_true(nmse(logits, expected, TINY_VOCAB) < 1e-4);
     free(expected);
@@ -199,8 +156,8 @@ static void dynamic_rotation_belongs_to_the_engine(void **state)
 {
     (void)state;
     frit_token tokens[N];
-    make_tokens(3, tokens, N);
-    frit_model *plain = open_tiny(&(tiny_options){0}), *dynamic;
+    make_tokens(3, tokens, N, TINY_VOCAB);
+    frit_model *plain = load_tiny(&(tiny_options){0}), *dynamic;
     assert_ok(frit_model_open(&dynamic, tiny_model("dynamic.gguf", &(tiny_options){.rope_scaling = "dynamic"}), NULL));
     const frit_engine_options within = {.cpu = "reference", .n_ctx = TINY_CTX};
     const frit_engine_options beyond = {.cpu = "reference", .n_ctx = 4 * TINY_CTX};
@@ -224,10 +181,10 @@ static void truncating_and_feeding_again_gives_the_same_logits(void **state)
 {
     (void)state;
     frit_token tokens[N], others[N];
-    make_tokens(4, tokens, N);
-    make_tokens(9, others, N);
+    make_tokens(4, tokens, N, TINY_VOCAB);
+    make_tokens(9, others, N, TINY_VOCAB);
     for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
-        frit_engine *engine = tiny_engine(engines[e]);
+        frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[e]);
         float *expected = plain_logits(engine, tokens, N);
         frit_session *session = make_session(engine);
         const size_t keeps[] = {0, 1, 31, 32, 33, 49};
@@ -253,11 +210,11 @@ static void truncating_into_the_queue_keeps_what_is_before(void **state)
 {
     (void)state;
     frit_token tokens[N];
-    make_tokens(6, tokens, N);
+    make_tokens(6, tokens, N, TINY_VOCAB);
     frit_engine_options options = engines[0];
     options.n_batch = 8;
     options.no_prefix_cache = true;
-    frit_engine *engine = tiny_engine(options);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
     float *expected = plain_logits(engine, tokens, 21);
     frit_session *session = make_session(engine);
     push(session, tokens, N);
@@ -296,12 +253,12 @@ static void logits_of_all_tokens_come_in_order(void **state)
 {
     (void)state;
     frit_token tokens[N];
-    make_tokens(7, tokens, N);
+    make_tokens(7, tokens, N, TINY_VOCAB);
     for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
         for (int32_t n_batch = 0; n_batch < 20; n_batch += 9) {
             frit_engine_options options = engines[e];
             options.n_batch = n_batch;
-            frit_engine *engine = tiny_engine(options);
+            frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
             frit_session *session = make_session(engine);
             collected all = {.width = TINY_VOCAB};
             const frit_push_options wants = {.output = FRIT_OUTPUT_ALL, .row = collect, .row_ctx = &all};
@@ -325,10 +282,10 @@ static void logits_of_all_tokens_come_in_order(void **state)
 static void many_logits_come_in_small_steps(void **state)
 {
     (void)state;
-    frit_engine *engine = tiny_engine(engines[0]);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[0]);
     engine->schedule.max_outs = 3;   // the limit of a large vocabulary
     frit_token tokens[N];
-    make_tokens(7, tokens, N);
+    make_tokens(7, tokens, N, TINY_VOCAB);
     frit_session *session = make_session(engine);
     collected all = {.width = TINY_VOCAB};
     assert_ok(frit_session_push(session, tokens, N,
@@ -351,9 +308,9 @@ static void embeddings_and_logits_take_turns(void **state)
     (void)state;
     frit_engine_options options = engines[1];
     options.n_batch = 8;
-    frit_engine *engine = tiny_engine(options);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
     frit_token tokens[N];
-    make_tokens(8, tokens, N);
+    make_tokens(8, tokens, N, TINY_VOCAB);
     float *expected = plain_logits(engine, tokens, N);
     frit_session *embeds = make_session(engine), *talks = make_session(engine);
     collected hidden = {.width = 32}, again = {.width = 32};
@@ -400,9 +357,9 @@ static void embeddings_and_logits_take_turns(void **state)
 static void a_push_may_ask_for_nothing(void **state)
 {
     (void)state;
-    frit_engine *engine = tiny_engine(engines[0]);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[0]);
     frit_token tokens[N];
-    make_tokens(9, tokens, N);
+    make_tokens(9, tokens, N, TINY_VOCAB);
     frit_session *session = make_session(engine);
     assert_ok(frit_session_push(session, tokens, N - 1, &(frit_push_options){.output = FRIT_OUTPUT_NONE}));
     run_all(engine);
@@ -429,9 +386,9 @@ static void single_tokens_run_before_prompts(void **state)
     (void)state;
     frit_engine_options options = engines[0];
     options.n_batch = 16;
-    frit_engine *engine = tiny_engine(options);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
     frit_token tokens[100];
-    make_tokens(1, tokens, 100);
+    make_tokens(1, tokens, 100, TINY_VOCAB);
     frit_session *prompt = make_session(engine), *other = make_session(engine), *decode = make_session(engine);
     push(prompt, tokens, 100);
     push(other, tokens, 100);
@@ -476,9 +433,9 @@ static void prompts_keep_to_a_budget_while_others_generate(void **state)
         options.n_batch = 128;
         options.prompt_budget = rows[i].budget;
         options.no_prefix_cache = true;
-        frit_engine *engine = tiny_engine(options);
+        frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
         frit_token tokens[LONG];
-        make_tokens(1, tokens, LONG);
+        make_tokens(1, tokens, LONG, TINY_VOCAB);
         frit_session *prompts[2] = {make_session(engine), make_session(engine)}, *decode = make_session(engine);
         push(decode, tokens, 2);
         run_all(engine);
@@ -515,9 +472,9 @@ static void nobody_starves_in_a_batch_of_one(void **state)
     (void)state;
     frit_engine_options options = engines[0];
     options.n_batch = 1;
-    frit_engine *engine = tiny_engine(options);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
     frit_token tokens[20];
-    make_tokens(1, tokens, 20);
+    make_tokens(1, tokens, 20, TINY_VOCAB);
     frit_session *decode = make_session(engine), *prompt = make_session(engine);
     push(prompt, tokens, 20);
     for (int i = 0; i < 45; i++) {
@@ -536,7 +493,7 @@ static void nobody_starves_in_a_batch_of_one(void **state)
 static void a_step_without_work_runs_nothing(void **state)
 {
     (void)state;
-    frit_engine *engine = tiny_engine(engines[1]);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[1]);
     int32_t n_rows = -1;
     assert_ok(frit_engine_step(engine, &n_rows));
     assert_int_equal(n_rows, 0);
@@ -554,7 +511,7 @@ static void a_step_without_work_runs_nothing(void **state)
 static void bad_tokens_queue_nothing(void **state)
 {
     (void)state;
-    frit_engine *engine = tiny_engine(engines[0]);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[0]);
     frit_session *session = make_session(engine);
     const frit_token high[] = {1, 2, TINY_VOCAB}, negative[] = {-1};
     assert_fails(frit_session_push(session, high, 3, NULL), FRIT_E_INVALID,
@@ -576,9 +533,9 @@ static void a_full_context_is_refused_and_stays_usable(void **state)
     frit_engine_options options = engines[1];
     options.n_ctx = 40;
     options.n_sessions = 1;
-    frit_engine *engine = tiny_engine(options);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
     frit_token tokens[N], token = -1;
-    make_tokens(3, tokens, N);
+    make_tokens(3, tokens, N, TINY_VOCAB);
     frit_session *session = make_session(engine);
     assert_fails(frit_session_push(session, tokens, 41, NULL), FRIT_E_LIMIT, "its context is 40");
     push(session, tokens, 38);
@@ -604,9 +561,9 @@ static void sessions_share_the_pages_that_there_are(void **state)
 {
     (void)state;
     frit_engine_options options = {.cpu = "reference", .n_ctx = 96, .n_sessions = 1, .no_prefix_cache = true};
-    frit_engine *engine = tiny_engine(options);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, options);
     frit_token tokens[96];
-    make_tokens(3, tokens, 96);
+    make_tokens(3, tokens, 96, TINY_VOCAB);
     frit_session *a = make_session(engine), *b = make_session(engine), *c = make_session(engine);
     push(a, tokens, 33);
     push(b, tokens, 32);
@@ -631,7 +588,7 @@ static void sessions_share_the_pages_that_there_are(void **state)
 static void sampling_needs_logits(void **state)
 {
     (void)state;
-    frit_engine *engine = tiny_engine(engines[0]);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[0]);
     frit_session *session = make_session(engine);
     frit_sampler *sampler, *other;
     assert_ok(frit_sampler_create(&sampler, TINY_VOCAB, NULL));
@@ -673,7 +630,7 @@ static void meddle(void *ctx, size_t i, const float *values, size_t n)
 static void row_functions_may_not_change_sessions(void **state)
 {
     (void)state;
-    frit_engine *engine = tiny_engine(engines[0]);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[0]);
     meddling m = {engine, make_session(engine), 0};
     const frit_token tokens[] = {1, 2, 3};
     assert_ok(frit_session_push(m.session, tokens, 3,
@@ -688,7 +645,7 @@ static void damaged_weights_are_named(void **state)
 {
     (void)state;
     for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
-        frit_model *model = open_tiny(&(tiny_options){.damaged = "output.weight"});
+        frit_model *model = load_tiny(&(tiny_options){.damaged = "output.weight"});
         frit_engine *engine = make_engine(model, engines[e]);
         frit_session *session = make_session(engine);
         const frit_token tokens[] = {1, 2, 3};
@@ -732,10 +689,10 @@ static void a_file_that_shrinks_is_noticed(void **state)
 static void two_engines_share_a_model(void **state)
 {
     (void)state;
-    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_model *model = load_tiny(&(tiny_options){0});
     frit_engine *a = make_engine(model, engines[0]), *b = make_engine(model, engines[0]);
     frit_token tokens[N];
-    make_tokens(1, tokens, N);
+    make_tokens(1, tokens, N, TINY_VOCAB);
     frit_model_free(model);
     float *x = plain_logits(a, tokens, N);
     frit_engine_free(a);
@@ -749,7 +706,7 @@ static void two_engines_share_a_model(void **state)
 static void a_session_outlives_its_engine_only_to_be_freed(void **state)
 {
     (void)state;
-    frit_engine *engine = tiny_engine(engines[0]);
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[0]);
     frit_session *session = make_session(engine);
     frit_token token = 1;
     frit_sampler *sampler;

@@ -8,6 +8,7 @@
 // layers, a text of one token repeated, where all positions have the same values, so that keys differ by their rotation
 // alone.
 #include "arch/golden.h"
+#include "support/engines.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -29,8 +30,8 @@ static fixture open_model(const char *path, frit_engine_options options)
     frit_model_info info;
     if (options.n_ctx == 0) options.n_ctx = N_CTX;
     if (options.n_threads == 0) options.n_threads = 2;
-    assert_ok(frit_model_open(&f.model, path, NULL));
-    assert_ok(frit_engine_new(&f.engine, f.model, &options));
+    f.model = load_model(path);
+    f.engine = make_engine(f.model, options);
     assert_ok(frit_model_get_info(f.model, &info));
     f.n_vocab = info.n_vocab;
     return f;
@@ -47,27 +48,14 @@ static void close_model(fixture *f)
     frit_model_free(f->model);
 }
 
-static frit_session *make_session(const fixture *f)
-{
-    frit_session *session;
-    assert_ok(frit_session_new(&session, f->engine));
-    return session;
-}
-
-static void run(const fixture *f)
-{
-    int32_t n_rows;
-    do assert_ok(frit_engine_step(f->engine, &n_rows));
-    while (n_rows > 0);
-}
-
 static void push(const fixture *f, frit_session *session, const frit_token *tokens, size_t n)
 {
     assert_ok(frit_session_push(session, tokens, n, NULL));
-    run(f);
+    run_all(f->engine);
 }
 
-static void make_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_vocab)
+// Random tokens that are not special.
+static void plain_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_vocab)
 {
     frit_rng rng;
     frit_rng_init(&rng, seed);
@@ -77,7 +65,7 @@ static void make_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_v
 // Makes a session whose context is full of tokens[N_CTX], and pushes N_NEXT more: N_DROP of the first ones leave.
 static frit_session *shifted(const fixture *f, const frit_token *tokens)
 {
-    frit_session *session = make_session(f);
+    frit_session *session = make_session(f->engine);
     frit_shift_info info;
     push(f, session, tokens, N_CTX);
     assert_ok(frit_session_set_shift(session, &(frit_shift_options){.n_drop = N_DROP}));
@@ -95,7 +83,7 @@ static frit_session *shifted(const fixture *f, const frit_token *tokens)
 // Makes a session of the same tokens that has run all of them at their present positions.
 static frit_session *fresh(const fixture *f, const frit_session *other)
 {
-    frit_session *session = make_session(f);
+    frit_session *session = make_session(f->engine);
     push(f, session, frit_session_tokens(other), frit_session_length(other));
     return session;
 }
@@ -129,7 +117,7 @@ static void with_one_layer_the_logits_are_those_of_what_is_left(void **state)
                                                            .cache_type_k = rows[i].type,
                                                            .cache_type_v = rows[i].type});
         frit_token tokens[N_CTX + N_NEXT];
-        make_tokens(i, tokens, FRIT_COUNT(tokens), f.n_vocab);
+        plain_tokens(i, tokens, FRIT_COUNT(tokens), f.n_vocab);
         frit_session *found = shifted(&f, tokens), *expected = fresh(&f, found);
         const double error = logits_error(&f, found, expected);
         print_message("%s %s: %.1e\n", rows[i].type, rows[i].scaling ? rows[i].scaling : "", error);
@@ -182,8 +170,8 @@ static void keys_of_all_layers_are_rotated_and_nothing_else(void **state)
     fixture f = open_tiny(&(tiny_options){.n_layer = LAYERS},
                           (frit_engine_options){.cache_type_k = "f32", .cache_type_v = "f32"});
     frit_token tokens[N_CTX + N_NEXT];
-    make_tokens(7, tokens, FRIT_COUNT(tokens), f.n_vocab);
-    frit_session *session = make_session(&f);
+    plain_tokens(7, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    frit_session *session = make_session(f.engine);
     push(&f, session, tokens, N_CTX);
     const contents before = contents_of(session);
     assert_ok(frit_session_set_shift(session, &(frit_shift_options){.n_drop = N_DROP}));
@@ -239,7 +227,7 @@ static bool has_sinks(const fixture *f)
 static double first_layer_error(const fixture *f)
 {
     frit_token tokens[N_CTX + N_NEXT];
-    make_tokens(3, tokens, FRIT_COUNT(tokens), f->n_vocab);
+    plain_tokens(3, tokens, FRIT_COUNT(tokens), f->n_vocab);
     frit_session *found = shifted(f, tokens), *expected = fresh(f, found);
     const contents a = contents_of(found), b = contents_of(expected);
     const frit_cache_layer *layers = f->engine->kv.layers;
@@ -299,7 +287,7 @@ static void every_architecture_shifts_or_says_why_not(void **state)
                                                              .no_prefix_cache = true,
                                                              .cache_type_k = "f32",
                                                              .cache_type_v = "f32"});
-        frit_session *session = make_session(&f);
+        frit_session *session = make_session(f.engine);
         const frit_status status = frit_session_set_shift(session, &(frit_shift_options){.n_drop = 1});
         frit_session_free(session);
         if (status == FRIT_OK && n_ctx == N_CTX) {
@@ -354,7 +342,7 @@ static frit_session *replace(const fixture *f, frit_session *session, const gene
         const char *path = temp_path("shifted");
         assert_ok(frit_session_save(session, path));
         frit_session_free(session);
-        other = make_session(f);
+        other = make_session(f->engine);
         set_up(other, g->speculation);
         assert_ok(frit_session_load(other, path));
     } else if (g->forked_at > 0 && n >= g->forked_at && n < g->forked_at + 4) {
@@ -367,8 +355,8 @@ static frit_session *replace(const fixture *f, frit_session *session, const gene
 static void generate(const fixture *f, generating *g)
 {
     frit_token prompt[N_PROMPT], next[4];
-    make_tokens(1, prompt, N_PROMPT, f->n_vocab);
-    frit_session *session = make_session(f);
+    plain_tokens(1, prompt, N_PROMPT, f->n_vocab);
+    frit_session *session = make_session(f->engine);
     frit_sampler *sampler = make_sampler(f, g->temp);
     set_up(session, g->speculation);
     assert_ok(frit_session_push(session, prompt, N_PROMPT, NULL));
@@ -449,8 +437,8 @@ static void sessions_that_share_steps_give_their_texts(void **state)
             for (int s = first; s <= first + n_others; s++) {
                 frit_token prompt[N_CTX];
                 const size_t n = 20 + 30 * (size_t)s;   // the contexts become full at different times
-                make_tokens(20 + (uint64_t)s, prompt, n, f.n_vocab);
-                sessions[s] = make_session(&f);
+                plain_tokens(20 + (uint64_t)s, prompt, n, f.n_vocab);
+                sessions[s] = make_session(f.engine);
                 set_up(sessions[s], NULL);
                 assert_ok(frit_session_push(sessions[s], prompt, n, NULL));
                 assert_ok(frit_session_pick(sessions[s], sampler, NULL));
@@ -485,8 +473,8 @@ static void picks_are_pushed_before_they_are_known(void **state)
     fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2, .deterministic = true});
     frit_sampler *sampler = make_sampler(&f, 0);
     frit_token prompt[N_PROMPT];
-    make_tokens(1, prompt, N_PROMPT, f.n_vocab);
-    frit_session *plain = make_session(&f), *ahead = make_session(&f);
+    plain_tokens(1, prompt, N_PROMPT, f.n_vocab);
+    frit_session *plain = make_session(f.engine), *ahead = make_session(f.engine);
     set_up(plain, NULL);
     set_up(ahead, NULL);
     push(&f, plain, prompt, N_PROMPT);
@@ -518,8 +506,8 @@ static void a_fork_is_not_changed_by_the_shift_of_another(void **state)
     (void)state;
     fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2, .deterministic = true});
     frit_token tokens[N_CTX + N_NEXT];
-    make_tokens(2, tokens, FRIT_COUNT(tokens), f.n_vocab);
-    frit_session *a = make_session(&f), *b;
+    plain_tokens(2, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    frit_session *a = make_session(f.engine), *b;
     push(&f, a, tokens, N_CTX - 1);
     assert_ok(frit_session_fork(&b, a));
     assert_ok(frit_session_set_shift(a, &(frit_shift_options){0}));
@@ -527,7 +515,7 @@ static void a_fork_is_not_changed_by_the_shift_of_another(void **state)
     push(&f, b, tokens + N_CTX - 1, 1);
     frit_session *expected = NULL;
     frit_session_free(a);
-    expected = make_session(&f);
+    expected = make_session(f.engine);
     push(&f, expected, tokens, N_CTX);
     assert_memory_equal(frit_session_logits(b), frit_session_logits(expected), (size_t)f.n_vocab * sizeof(float));
     frit_session_free(b);
@@ -542,7 +530,7 @@ static void shifted_pages_are_not_found_and_the_old_text_is(void **state)
     fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_sessions = 3, .deterministic = true}),
             cold = open_tiny(&(tiny_options){0}, (frit_engine_options){.no_prefix_cache = true, .deterministic = true});
     frit_token tokens[N_CTX + N_NEXT], left[N_CTX];
-    make_tokens(3, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    plain_tokens(3, tokens, FRIT_COUNT(tokens), f.n_vocab);
     frit_session *session = shifted(&f, tokens);
     const size_t n_left = frit_session_length(session);
     memcpy(left, frit_session_tokens(session), n_left * sizeof *left);
@@ -550,7 +538,7 @@ static void shifted_pages_are_not_found_and_the_old_text_is(void **state)
     for (int i = 0; i < 2; i++) {
         const frit_token *text = i ? tokens : left;
         const size_t n = i ? N_CTX : n_left;
-        frit_session *warm = make_session(&f), *expected = make_session(&cold);
+        frit_session *warm = make_session(f.engine), *expected = make_session(cold.engine);
         push(&f, warm, text, n);
         push(&cold, expected, text, n);
         assert_int_equal(frit_session_cached(warm), i ? N_CTX - 1 : N_KEEP);
@@ -571,8 +559,8 @@ static void a_shifted_session_is_not_preempted_by_another(void **state)
     fixture f = open_tiny(&(tiny_options){0},
                           (frit_engine_options){.n_sessions = 2, .no_prefix_cache = true, .deterministic = true});
     frit_token tokens[N_CTX + N_NEXT];
-    make_tokens(3, tokens, FRIT_COUNT(tokens), f.n_vocab);
-    frit_session *session = shifted(&f, tokens), *other = make_session(&f), *third = make_session(&f);
+    plain_tokens(3, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    frit_session *session = shifted(&f, tokens), *other = make_session(f.engine), *third = make_session(f.engine);
     assert_ok(frit_session_truncate(session, 50));   // 2 of 8 pages
     push(&f, other, tokens, 96);                     // 3
     push(&f, third, tokens, 96);                     // and the rest
@@ -582,7 +570,7 @@ static void a_shifted_session_is_not_preempted_by_another(void **state)
     assert_int_equal(frit_session_pending(other), 116);   // all tokens run again
     assert_int_equal(frit_session_length(session), 90);
     frit_session_free(session);
-    run(&f);
+    run_all(f.engine);
     assert_int_equal(frit_session_pending(other), 0);
     frit_session_free(other);
     frit_session_free(third);
@@ -617,9 +605,9 @@ static void what_does_not_fit_is_refused_with_numbers(void **state)
 {
     (void)state;
     fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){0});
-    frit_session *session = make_session(&f);
+    frit_session *session = make_session(f.engine);
     frit_token tokens[N_CTX + 1];
-    make_tokens(3, tokens, FRIT_COUNT(tokens), f.n_vocab);
+    plain_tokens(3, tokens, FRIT_COUNT(tokens), f.n_vocab);
     const frit_shift_options most = {.n_keep = 64}, too_much = {.n_keep = 65}, negative = {.n_keep = -1},
                              drops = {.n_drop = 65}, all_zero = {0};
     assert_fails(frit_session_set_shift(session, &too_much), FRIT_E_INVALID,
@@ -631,18 +619,18 @@ static void what_does_not_fit_is_refused_with_numbers(void **state)
     assert_fails(frit_session_push(session, tokens, N_CTX + 1, NULL), FRIT_E_LIMIT, "129 more tokens do not fit");
     assert_ok(frit_session_push(session, tokens, N_CTX, NULL));
     assert_fails(frit_session_push(session, tokens, 1, NULL), FRIT_E_LIMIT, "makes too little room");   // no token ran
-    run(&f);
+    run_all(f.engine);
     assert_fails(frit_session_push(session, tokens, 97, NULL), FRIT_E_LIMIT, "makes too little room");
     assert_int_equal(frit_session_length(session), N_CTX);
     assert_ok(frit_session_push(session, tokens, 96, NULL));   // all tokens leave, except the kept ones
     assert_int_equal(frit_session_length(session), N_CTX);
-    run(&f);
+    run_all(f.engine);
     assert_ok(frit_session_set_shift(session, NULL));
     assert_fails(frit_session_push(session, tokens, 1, NULL), FRIT_E_LIMIT, "its context is 128");
     frit_session_free(session);
     close_model(&f);
     f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_ctx = 95});
-    session = make_session(&f);
+    session = make_session(f.engine);
     assert_fails(frit_session_set_shift(session, &all_zero), FRIT_E_INVALID,
                  "needs a context of 96 at least, found 95");
     frit_session_free(session);
@@ -654,7 +642,7 @@ static void a_refusal_says_what_a_longer_context_takes(void **state)
     (void)state;
     if (!shared_has("goldens/arch/gpt2-dense.gguf")) skip_because("the reference model gpt2-dense is not here");
     fixture f = open_model(shared_path("goldens/arch/gpt2-dense.gguf"), (frit_engine_options){.n_ctx = 32});
-    frit_session *session = make_session(&f);
+    frit_session *session = make_session(f.engine);
     assert_fails(frit_session_set_shift(session, &(frit_shift_options){0}), FRIT_E_UNSUPPORTED, "learned positions");
     assert_non_null(strstr(frit_error(), "the cache of 32 tokens takes"));
     assert_non_null(strstr(frit_error(), "of 64 tokens"));
@@ -671,7 +659,7 @@ static void self_extend_is_refused_with_what_to_use(void **state)
 {
     (void)state;
     fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_ctx = 128});
-    frit_session *session = make_session(&f);
+    frit_session *session = make_session(f.engine);
     for (int32_t n = 0; n <= 1; n++) assert_ok(frit_session_set_extend(session, &(frit_extend_options){.n_group = n}));
     assert_fails(frit_session_set_extend(session, &(frit_extend_options){.n_group = 2, .width = 64}),
                  FRIT_E_UNSUPPORTED, "no longer supported: extend the context with YaRN");
@@ -696,7 +684,7 @@ static void measure(const char *path, const char *text_path, int32_t n_ctx)
     size_t n_bytes, n, n_dropped = 0, n_measured = 0;
     char *text = read_file(text_path, &n_bytes);
     assert_ok(frit_tokenize(f.model, text, n_bytes < 40000 ? n_bytes : 40000, FRIT_TEXT_SPECIAL, tokens, 1 << 20, &n));
-    frit_session *session = make_session(&f), *again = make_session(&f);
+    frit_session *session = make_session(f.engine), *again = make_session(f.engine);
     assert_ok(frit_session_set_shift(session, &(frit_shift_options){0}));
     for (size_t i = 0; i + 1 < n && i < N; i++) {
         frit_shift_info info;

@@ -1,41 +1,24 @@
 // SPDX-License-Identifier: MIT
 // Layers for multi-token prediction: their results against the definition in plain C, and drafts by them.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/engine.h"
 #include "engine/spec/distribution.h"
 #include "engine/spec/speculate.h"
-#include "support/tiny_model.h"
 
 #include <math.h>
 
 enum { N_EMBD = 32, N_HEAD = 4, N_KV = 2, DIM = 8, N_FF = 48, N = 14, N_TEXT = 40, N_PROMPT = 20 };
 
-static frit_model *open_tiny(const tiny_options *options)
-{
-    frit_model *model = NULL;
-    char name[32];
-    static int n_files;
-    snprintf(name, sizeof name, "next%d.gguf", n_files++);
-    assert_ok(frit_model_open(&model, tiny_model(name, options), NULL));
-    return model;
-}
-
-static frit_engine *make_engine(frit_model *model, const frit_engine_options *options)
-{
-    frit_engine *engine = NULL;
-    assert_ok(frit_engine_new(&engine, model, options));
-    return engine;
-}
-
 // Engines of the model, and of its layer for multi-token prediction.
 static void make_both(const tiny_options *tiny, const frit_engine_options *options, frit_engine **engine,
                       frit_engine **next)
 {
-    frit_model *model = open_tiny(tiny), *layer = NULL;
+    frit_model *model = load_tiny(tiny), *layer = NULL;
     assert_ok(frit_model_open_next(&layer, model));
-    *engine = make_engine(model, options);
-    *next = make_engine(layer, options);
+    *engine = make_engine(model, *options);
+    *next = make_engine(layer, *options);
     frit_model_free(model);
     frit_model_free(layer);
 }
@@ -444,10 +427,10 @@ static void a_file_without_the_whole_layer_runs_without_it(void **state)
         char name[64];
         frit_model *next;
         snprintf(name, sizeof name, "blk.2.%s.weight", parts[i]);
-        frit_model *model = open_tiny(&(tiny_options){.next = TINY_NEXT, .without = name});
+        frit_model *model = load_tiny(&(tiny_options){.next = TINY_NEXT, .without = name});
         assert_fails(frit_model_open_next(&next, model), FRIT_E_UNSUPPORTED, name);
         assert_null(next);
-        frit_engine *engine = make_engine(model, NULL);
+        frit_engine *engine = make_engine(model, (frit_engine_options){0});
         frit_session *session = begin(engine, NULL, 0);
         run(session);
         frit_session_free(session);
@@ -455,10 +438,10 @@ static void a_file_without_the_whole_layer_runs_without_it(void **state)
         frit_model_free(model);
     }
     frit_model *next,
-        *model = open_tiny(&(tiny_options){.next = TINY_NEXT, .transposed = "blk.2.nextn.eh_proj.weight"});
+        *model = load_tiny(&(tiny_options){.next = TINY_NEXT, .transposed = "blk.2.nextn.eh_proj.weight"});
     assert_fails(frit_model_open_next(&next, model), FRIT_E_UNSUPPORTED, "[32, 64]");
     frit_model_free(model);
-    model = open_tiny(&(tiny_options){0});
+    model = load_tiny(&(tiny_options){0});
     assert_fails(frit_model_open_next(&next, model), FRIT_E_UNSUPPORTED, "nextn_predict_layers");
     frit_model_free(model);
 }

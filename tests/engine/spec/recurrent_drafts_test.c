@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Drafts of recurrent models: the text equals the text without drafts, and a state that has seen refused drafts is
 // restored.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -22,16 +23,6 @@ static const frit_sampler_options samplers[] = {
     {.temp = 0.8f, .top_k = 20, .seed = 5},
     {.temp = 1, .repeat_penalty = 1.1f, .seed = 9},
 };
-
-static frit_engine *make_engine(const char *name, const frit_engine_options *options)
-{
-    frit_model *model;
-    frit_engine *engine;
-    assert_ok(frit_model_open(&model, shared_path("goldens/%s", name), NULL));
-    assert_ok(frit_engine_new(&engine, model, options));
-    frit_model_free(model);
-    return engine;
-}
 
 static void push_prompt(frit_session *session, int seed)
 {
@@ -90,7 +81,7 @@ static void texts_and_states_are_those_without_drafts(void **state)
     const frit_speculate_options speculate = {.always = true, .max_drafts = MAX_DRAFTS};
     for (size_t m = 0; m < FRIT_COUNT(models); m++) {
         for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
-            frit_engine *engine = make_engine(models[m], &engines[e]);
+            frit_engine *engine = load_engine(shared_path("goldens/%s", models[m]), engines[e]);
             for (size_t i = 0; i < FRIT_COUNT(samplers); i++) {
                 frit_token plain[N_TEXT], drafted[N_TEXT];
                 frit_speculation_info info;
@@ -122,7 +113,7 @@ static void sessions_with_drafts_are_forked_saved_and_truncated(void **state)
     (void)state;
     const frit_speculate_options speculate = {.always = true, .max_drafts = 4};
     for (size_t m = 0; m < FRIT_COUNT(models); m++) {
-        frit_engine *engine = make_engine(models[m], &engines[1]);
+        frit_engine *engine = load_engine(shared_path("goldens/%s", models[m]), engines[1]);
         frit_token plain[N_TEXT], tokens[N_TEXT];
         frit_session *a, *b, *fork, *read;
         const char *path = temp_path("drafts.session");
@@ -157,7 +148,8 @@ static void sessions_with_drafts_are_forked_saved_and_truncated(void **state)
 static void drafts_need_a_copy_of_the_states(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(models[0], &(frit_engine_options){.n_ctx = 64, .n_state_copies = -1});
+    frit_engine *engine =
+        load_engine(shared_path("goldens/%s", models[0]), (frit_engine_options){.n_ctx = 64, .n_state_copies = -1});
     frit_session *session;
     assert_ok(frit_session_new(&session, engine));
     assert_fails(frit_session_speculate(session, NULL), FRIT_E_UNSUPPORTED, "made without copies");

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Speculation: the text with drafts equals the text without, greedy and sampled, alone and among other sessions.
+#include "support/engines.h"
 #include "support/support.h"
 
 #include "engine/engine.h"
 #include "engine/spec/speculate.h"
 #include "engine/spec/distribution.h"
-#include "support/tiny_model.h"
 
 #include <math.h>
 
 enum { N_PROMPT = 24, N_TEXT = 96 };
-
-static frit_engine *make_engine(const tiny_options *tiny, frit_engine_options options)
-{
-    frit_model *model = NULL;
-    frit_engine *engine = NULL;
-    char name[32];   // files of open models are not overwritten
-    static int n_files;
-    snprintf(name, sizeof name, "tiny%d.gguf", n_files++);
-    assert_ok(frit_model_open(&model, tiny_model(name, tiny), NULL));
-    assert_ok(frit_engine_new(&engine, model, &options));
-    frit_model_free(model);   // the engine keeps the model
-    return engine;
-}
 
 static const frit_engine_options engines[] = {
     {.cpu = "reference", .n_sessions = 3}, {.n_sessions = 3, .n_threads = 2}, {.n_sessions = 3, .n_batch = 7}};
@@ -64,7 +51,7 @@ static void a_text_with_drafts_is_the_text_without(void **state)
     (void)state;
     uint64_t n_drafted = 0, n_accepted = 0;
     for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
-        frit_engine *engine = make_engine(&(tiny_options){0}, engines[e]);
+        frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[e]);
         for (size_t i = 0; i < FRIT_COUNT(samplers); i++) {
             frit_token plain[N_TEXT], drafted[N_TEXT];
             frit_session *a = begin(engine, NULL, (int)i);
@@ -93,7 +80,7 @@ static void sessions_with_and_without_drafts_share_steps(void **state)
     (void)state;
     enum { SESSIONS = 3 };
     for (size_t e = 0; e < FRIT_COUNT(engines); e++) {
-        frit_engine *engine = make_engine(&(tiny_options){0}, engines[e]);
+        frit_engine *engine = tiny_engine(&(tiny_options){0}, engines[e]);
         frit_session *sessions[SESSIONS];
         frit_sampler *sampler[SESSIONS];
         frit_token plain[SESSIONS][N_TEXT];
@@ -142,7 +129,7 @@ static void speculation_survives_truncation_and_forks(void **state)
 {
     (void)state;
     const frit_speculate_options speculate = {.always = true, .max_drafts = 5};
-    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 3});
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 3});
     frit_token plain[N_TEXT], again[N_TEXT];
     frit_session *session = begin(engine, &speculate, 1), *fork;
     generate(session, &samplers[0], 16, plain);
@@ -164,7 +151,7 @@ static void speculation_survives_truncation_and_forks(void **state)
 static void a_text_fills_the_context_to_its_end(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_ctx = 64});
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_ctx = 64});
     frit_session *session = begin(engine, &(frit_speculate_options){.always = true}, 0);
     frit_sampler *sampler;
     frit_token tokens[16];
@@ -182,7 +169,7 @@ static void a_text_fills_the_context_to_its_end(void **state)
 static void what_cannot_be_verified_gives_a_reason(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1});
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1});
     frit_session *session = begin(engine, &(frit_speculate_options){.always = true}, 0);
     frit_speculation_info info;
     frit_token tokens[8];
@@ -212,8 +199,8 @@ static void a_draft_model_does_not_change_the_text(void **state)
     (void)state;
     const tiny_options models[] = {{0}, {.seed = 77, .n_layer = 1}};
     for (size_t m = 0; m < FRIT_COUNT(models); m++) {
-        frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 3});
-        frit_engine *draft = make_engine(&models[m], (frit_engine_options){.n_sessions = 3});
+        frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 3});
+        frit_engine *draft = tiny_engine(&models[m], (frit_engine_options){.n_sessions = 3});
         for (size_t i = 0; i < 2 * FRIT_COUNT(samplers); i++) {
             const size_t k = i / 2;
             const frit_speculate_options speculate = {
@@ -285,8 +272,8 @@ static void sessions_draft_together(void **state)
     static const char *const kinds[] = {"draft", "auto", "ngram"};
     const tiny_options models[] = {{0}, {.seed = 77, .n_layer = 1}};
     for (size_t m = 0; m < FRIT_COUNT(models); m++) {
-        frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = MANY});
-        frit_engine *draft = make_engine(&models[m], (frit_engine_options){.n_sessions = MANY});
+        frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = MANY});
+        frit_engine *draft = tiny_engine(&models[m], (frit_engine_options){.n_sessions = MANY});
         for (size_t k = 0; k < FRIT_COUNT(kinds); k++) {
             frit_session *sessions[MANY];
             frit_sampler *sampler[MANY];
@@ -322,7 +309,7 @@ static void sessions_draft_together(void **state)
 static void a_prediction_is_guessed_from(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2});
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2});
     const frit_speculate_options speculate = {.always = true, .max_drafts = 8};
     frit_token plain[N_TEXT], text[N_TEXT], other[N_TEXT];
     frit_session *session = begin(engine, NULL, 1);
@@ -357,8 +344,8 @@ static void a_prediction_is_guessed_from(void **state)
 static void a_draft_model_of_another_vocabulary_is_refused(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1});
-    frit_engine *other = make_engine(&(tiny_options){.n_vocab = 60}, (frit_engine_options){.n_sessions = 1});
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1});
+    frit_engine *other = tiny_engine(&(tiny_options){.n_vocab = 60}, (frit_engine_options){.n_sessions = 1});
     frit_session *session = begin(engine, NULL, 0);
     assert_fails(frit_session_speculate(session, &(frit_speculate_options){.draft = other}), FRIT_E_INVALID,
                  "64 tokens, found 60");
@@ -374,8 +361,8 @@ static void a_draft_model_of_another_vocabulary_is_refused(void **state)
 static void the_text_goes_on_when_the_draft_model_is_gone(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2});
-    frit_engine *draft = make_engine(&(tiny_options){0}, (frit_engine_options){.n_ctx = 64});
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 2});
+    frit_engine *draft = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_ctx = 64});
     frit_token plain[N_TEXT], drafted[N_TEXT];
     for (int gone = 0; gone < 2; gone++) {   // the draft session reaches its context, or is freed
         frit_session *a = begin(engine, NULL, 0);
@@ -393,8 +380,8 @@ static void the_text_goes_on_when_the_draft_model_is_gone(void **state)
 static void drafts_leave_the_distribution_as_it_is(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1, .n_threads = 1});
-    frit_engine *draft = make_engine(&(tiny_options){.seed = 77}, (frit_engine_options){.n_threads = 1});
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1, .n_threads = 1});
+    frit_engine *draft = tiny_engine(&(tiny_options){.seed = 77}, (frit_engine_options){.n_threads = 1});
     expect_distribution(engine, &(frit_speculate_options){.kind = "draft", .draft = draft});
     frit_engine_free(draft);
     frit_engine_free(engine);
@@ -403,7 +390,7 @@ static void drafts_leave_the_distribution_as_it_is(void **state)
 static void guesses_from_the_text_leave_the_distribution_as_it_is(void **state)
 {
     (void)state;
-    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1, .n_threads = 1});
+    frit_engine *engine = tiny_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1, .n_threads = 1});
     expect_distribution(engine, &(frit_speculate_options){.kind = "ngram"});
     frit_engine_free(engine);
 }
