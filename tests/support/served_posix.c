@@ -411,3 +411,13 @@ void expect_health(const served *s, const char *name, int value)
     }
     if (found != value) fail_msg("/health: %s stays at %d, expected %d", name, found, value);
 }
+
+void check_problem(const reply *r, int status, const char *code)
+{
+    if (r->status != status) fail_msg("status %d: %s", r->status, r->body ? r->body : "");
+    assert_string_equal(reply_header(r, "Content-Type"), "application/json");
+    json_t *json = reply_json(r);
+    const char *found = json_string_value(json_object_get(json_object_get(json, "error"), "code"));
+    if (code && (!found || strcmp(found, code) != 0)) fail_msg("code %s, not %s", found ? found : "null", code);
+    json_decref(json);
+}

@@ -56,6 +56,8 @@ void reply_free(reply *r);
 // The value of a header, or NULL; valid until the next call.
 const char *reply_header(const reply *r, const char *name);
 json_t *reply_json(const reply *r);   // fails the test if the body is no JSON
+// Fails the test unless the reply is an error as JSON with this status and code; `code` NULL: any code.
+void check_problem(const reply *r, int status, const char *code);
 
 reply get(const served *s, const char *path);
 reply post(const served *s, const char *path, const char *json);
