@@ -231,7 +231,7 @@ int cli_check_generates(const frit_model *model, bool chats);   // fails if the 
                                                                 // support chats
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options);
-// Adapters of all sessions of a command (adapters.c).
+// Adapters of all sessions of a command (adapter_options.c).
 typedef struct cli_adapter_options {
     frit_option_list lora, vectors;
     const char *range;
@@ -251,7 +251,7 @@ void cli_close_adapters(cli_adapters *adapters);   // sessions keep theirs
 // Prints the memory that the model would need with these options, as a table (estimate.c); CLI_NO_MEMORY if it is more
 // than there is.
 int cli_print_estimate(frit_model *model, const frit_engine_options *options, const cli_adapters *adapters, bool json);
-// Speculation in all sessions of a command (speculate.c).
+// Speculation in all sessions of a command (speculate_options.c).
 typedef struct cli_speculate_options {
     const char *kind, *draft;
     int32_t max_drafts;
@@ -274,7 +274,7 @@ int cli_open_drafter(cli_drafter *drafter, const cli_speculate_options *options,
 int cli_use_speculation(cli_drafter *drafter, const cli_speculate_options *options, frit_model *model,
                         const cli_common *common, const frit_engine_options *engine, frit_session *session);
 void cli_drafter_free(cli_drafter *drafter);   // after the session
-// Context shifts in all sessions of a command (shift.c).
+// Context shifts in all sessions of a command (shift_options.c).
 const frit_option *cli_shift_rows(size_t *n_rows);   // of app_shift_options
 int cli_check_shift(const app_shift_options *options);
 // Returns an exit code after printing any error. n_prompt is the number of tokens that --keep -1 keeps.
