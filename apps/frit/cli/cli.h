@@ -2,9 +2,9 @@
 // frit/cli/cli.h: functions that the commands of frit share.
 //
 // A command is a row in commands.c and a file of its own: option groups and a run function. Options are rows; the
-// parser (options.c), help, man page and completions (help.c) and environment names all read the same rows. Precedence
-// is command line, then environment (FRIT_TOP_K for --top-k), then the row's default. All output other than answers
-// goes to stderr. Symbols of the program start with cli_; the library is used only through frit.h.
+// parser (parse_options.c), help, man page and completions (help.c) and environment names all read the same rows.
+// Precedence is command line, then environment (FRIT_TOP_K for --top-k), then the row's default. All output other than
+// answers goes to stderr. Symbols of the program start with cli_; the library is used only through frit.h.
 #pragma once
 #include "common/shift.h"
 #include "frit_tools.h"
