@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Makes the vocabulary's part of a grammar (trie, lists, first masks) on a background thread.
 #include "base/thread/background.h"
-#include "engine/chat/grammar.h"
+#include "engine/chat/model_grammar.h"
 #include "engine/model/model.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The grammar of an answer in a chat, from the tools and the end of the prompt.
-#include "engine/chat/grammar.h"
+#include "engine/chat/model_grammar.h"
 #include "engine/chat/turn.h"
 #include "grammar/answer.h"
 

@@ -34,7 +34,7 @@ struct frit_model {
     bool floats_coarse;   // engines may round the inputs of products with floats; for sampled texts and covariance
     bool loads_late;      // engines load weights when a plan is made, because few layers run
     frit_lock *trie_lock;
-    // Prefix trees of the vocabulary for grammars, made when first needed (grammar.c). In [1] and [2] marks of
+    // Prefix trees of the vocabulary for grammars, made when first needed (model_grammar.c). In [1] and [2] marks of
     // reasoning and calls are texts, for `chat` and `tool_chat`.
     struct frit_model_trie {
         frit_token_trie *trie;

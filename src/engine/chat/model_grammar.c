@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Grammars for a model's vocabulary. The token trie is made once, for the first grammar.
-#include "engine/chat/grammar.h"
+#include "engine/chat/model_grammar.h"
 #include "engine/engine.h"
 #include "text/answer/parts.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/chat/grammar.h: a compiled grammar with the vocabulary of a model.
+// engine/chat/model_grammar.h: a compiled grammar with the vocabulary of a model.
 #pragma once
 #include "engine/model/model.h"
 #include "grammar/constraint.h"
