@@ -53,7 +53,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/lora/adapter.", BELOW_ENGINE "engine/model/ engine/lora/"},
     {"src/engine/kv/kv",     BELOW_ENGINE "engine/kv/"},
     {"src/engine/kv/prefix_", BELOW_ENGINE "engine/kv/"},
-    {"src/engine/kv/prefix.h", BELOW_ENGINE "engine/kv/"},
+    {"src/engine/kv/session_prefix.h", BELOW_ENGINE "engine/kv/"},
     {"src/engine/spec/ngrams.", BELOW_ENGINE "engine/spec/"},
     {"src/engine/spec/draft_budget.", BELOW_ENGINE "engine/spec/"},
     {"src/engine/spec/speculate.h", BELOW_ENGINE "engine/spec/drafter.h"},

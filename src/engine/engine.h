@@ -15,8 +15,8 @@
 #include "engine/sched/flight.h"
 #include "engine/spec/draft_budget.h"
 
-// Adapters numbered in the order in which they came into the engine, for the prefix cache (kv/prefix.c): an index is
-// used again when its adapter is gone, a number is not.
+// Adapters numbered in the order in which they came into the engine, for the prefix cache (kv/session_prefix.c): an
+// index is used again when its adapter is gone, a number is not.
 typedef struct frit_adapter_number {
     const frit_adapter *adapter;   // only compared
     uint64_t number;               // from 1 on
@@ -76,7 +76,7 @@ struct frit_engine {
     bool no_fuse;   // plans fuse no nodes
     frit_kv kv;
     uint64_t kv_token_bytes;
-    frit_key_rotation *rotations;   // [layers of the cache], of cached keys; NULL: not found yet (kv/rotations.c)
+    frit_key_rotation *rotations;   // [layers of the cache], of cached keys; NULL: not found yet (kv/find_rotations.c)
     frit_engine_adapters adapters;
     frit_adapter_numbers adapter_numbers;
     // Steps and their sessions.

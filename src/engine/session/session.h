@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // engine/session/session.h: a list of tokens, how many of them are in the cache, and the pages that hold them.
 #pragma once
-#include "engine/kv/prefix.h"
+#include "engine/kv/session_prefix.h"
 #include "engine/lora/adapter.h"
 #include "engine/session/hidden.h"
 #include "engine/session/pick.h"

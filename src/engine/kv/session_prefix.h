@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// engine/kv/prefix.h: how sessions use the prefix cache (prefix_cache.c). Before its first token runs, a session takes
-// the pages that the cache has of its text. Tokens that it has run are stored for other sessions.
+// engine/kv/session_prefix.h: how sessions use the prefix cache (prefix_cache.c). Before its first token runs, a
+// session takes the pages that the cache has of its text. Tokens that it has run are stored for other sessions.
 #pragma once
 #include "engine/kv/kv.h"
 
