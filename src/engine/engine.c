@@ -210,7 +210,7 @@ frit_status frit_engine_begin(frit_engine **out, frit_model *model, const frit_e
     FRIT_TRY(check_options(model, options));
     frit_engine *engine = calloc(1, sizeof *engine);
     if (!engine) return frit_fail_memory(sizeof *engine, "an engine");
-    frit_model_retain(model);
+    frit_model_ref(model);
     engine->model = model;
     const frit_status status = measure_engine(engine, options, needs);
     if (status == FRIT_OK)

@@ -28,7 +28,7 @@ int cli_open_model(frit_model **out, const cli_common *common, const frit_model_
                    const char *positional)
 {
     (void)common, (void)options, (void)positional;
-    frit_model_retain(model);
+    frit_model_ref(model);
     *out = model;
     return CLI_DONE;
 }

@@ -323,7 +323,7 @@ static bool has_stream(server_replays *replays, size_t key, int i)
     char name[32];
     snprintf(name, sizeof name, "s%d", i);
     server_replay *replay = server_replays_find(replays, name, key);
-    server_replay_release(replay);
+    server_replay_unref(replay);
     return replay != NULL;
 }
 
@@ -335,7 +335,7 @@ static void put_stream(server_replays *replays, size_t key, int i)
     assert_true(server_replay_put(replay, "data", 4));
     server_replay_publish(replay);
     server_replay_end(replay);
-    server_replay_release(replay);
+    server_replay_unref(replay);
 }
 
 static void streams_of_one_key_leave_those_of_others(void **state)

@@ -5,7 +5,7 @@
 //     server_job *job = new_job("The king said", &writer, 40);
 //     submit(job);
 //     read_job(job, &problem, text, sizeof text);
-//     server_job_release(worker, job);
+//     server_job_leave(worker, job);
 //     close_worker();
 #pragma once
 #include "server/sched/worker.h"

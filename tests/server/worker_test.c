@@ -67,7 +67,7 @@ static bool wait_for_prompt(const server_job *awaited)
         job->client.socket = -1;
         assert_true(server_worker_submit(worker, job, &problem));
         read_job(job, &problem, text, sizeof text);
-        server_job_release(worker, job);
+        server_job_leave(worker, job);
     }
     return p.has_run;
 }
@@ -93,7 +93,7 @@ static void a_prompt_runs_before_its_grammar_is_there(void **state)
     read_job(job, &problem, text, sizeof text);
     assert_int_equal(problem.status, 0);
     assert_true(strcmp(text, " yes, my dear king.") == 0 || strcmp(text, " no, my dear king.") == 0);
-    server_job_release(worker, job);
+    server_job_leave(worker, job);
 }
 
 // A job that gets its grammar late has the answer of a job that has its grammar from the beginning.
@@ -107,7 +107,7 @@ static void a_grammar_that_comes_early_is_used_too(void **state)
         if (late) assert_true(wait_for_prompt(job));
         server_worker_give_grammar(worker, job, yes_or_no(), NULL);
         read_job(job, &problem, text[late], sizeof text[late]);
-        server_job_release(worker, job);
+        server_job_leave(worker, job);
     }
     assert_string_equal(text[0], text[1]);
     server_job *job = submit_prompt("The king said");
@@ -115,7 +115,7 @@ static void a_grammar_that_comes_early_is_used_too(void **state)
     read_job(job, &problem, text[0], sizeof text[0]);
     assert_int_equal(problem.status, 0);
     assert_true(strlen(text[0]) > 1);
-    server_job_release(worker, job);
+    server_job_leave(worker, job);
 }
 
 static void a_job_fails_with_what_its_grammar_fails_with(void **state)
@@ -132,7 +132,7 @@ static void a_job_fails_with_what_its_grammar_fails_with(void **state)
         assert_int_equal(problem.status, 400);
         assert_string_equal(problem.message, "regex: is wrong");
         assert_string_equal(text, "");
-        server_job_release(worker, job);
+        server_job_leave(worker, job);
     }
 }
 
@@ -160,7 +160,7 @@ static void a_grammar_that_is_too_ambiguous_is_the_clients_mistake(void **state)
     server_worker_give_grammar(worker, job, grammar, NULL);
     read_job(job, &problem, text, sizeof text);
     if (!strstr(text, "?400 unsupported_value: the grammar is too ambiguous")) fail_msg("%s", text);
-    server_job_release(worker, job);
+    server_job_leave(worker, job);
 }
 
 static void a_client_may_leave_while_its_grammar_is_made(void **state)
@@ -168,7 +168,7 @@ static void a_client_may_leave_while_its_grammar_is_made(void **state)
     (void)state;
     server_job *job = submit_prompt("The king said");
     assert_true(wait_for_prompt(job));
-    server_job_release(worker, job);
+    server_job_leave(worker, job);
     while (server_worker_load(worker).n_running > 0) sleep_ms(1);
 }
 
@@ -220,7 +220,7 @@ static void a_fast_stream_wakes_its_client_seldom(void **state)
     const double seconds = seconds_now() - begin;
     assert_true(at > 200);
     assert_true(atomic_load(&client.n_wakes) <= 4 + (int)(seconds / 0.005));
-    server_job_release(worker, job);
+    server_job_leave(worker, job);
 }
 
 typedef struct labour {   // a job that generates nothing
@@ -261,14 +261,14 @@ static void long_work_leaves_sessions_to_others_in_between(void **state)
         submit(job);
         read_job(job, &problem, text, sizeof text);
         assert_true(strlen(text) > 1);
-        server_job_release(worker, job);
+        server_job_leave(worker, job);
         for (int k = 0; k < 3; k++) assert_in_range(atomic_load(&all[k].n_parts), 0, 199);
     }
     for (int i = 0; i < 3; i++) {
         read_job(jobs[i], &problem, text, sizeof text);
         assert_string_equal(text, ".");
         assert_int_equal(atomic_load(&all[i].n_parts), 200);
-        server_job_release(worker, jobs[i]);
+        server_job_leave(worker, jobs[i]);
     }
 }
 

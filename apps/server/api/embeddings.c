@@ -308,7 +308,7 @@ static server_job *make_embeddings_job(server_exchange *exchange, const server_e
     job->reply.ends_on_finisher = true;   // writing the reply must not delay other answers
     if (choose_options(model, request, e, problem) && read_inputs(exchange, request->input, e, job, problem))
         return job;
-    server_job_release(NULL, job);
+    server_job_leave(NULL, job);
     return NULL;
 }
 

@@ -196,7 +196,7 @@ static server_job *make_rerank_job(server_exchange *exchange, const server_reran
     job->reply.writer = &writer;
     job->work = score_batch;
     if (check_request(model, request, problem) && read_documents(exchange, request, r, job, problem)) return job;
-    server_job_release(NULL, job);
+    server_job_leave(NULL, job);
     return NULL;
 }
 

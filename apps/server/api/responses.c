@@ -444,7 +444,7 @@ static void run_in_background(server_exchange *exchange, bool streams)
     if (streams || !exchange->submit(exchange)) return;
     exchange->reply = server_replay_snapshot(job->reply.replay);
     exchange->job = NULL;
-    server_job_release(exchange->model->worker, job);
+    server_job_leave(exchange->model->worker, job);
     if (!exchange->reply) server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
 }
 
@@ -474,7 +474,7 @@ static void show_stream(server_exchange *exchange)
     const char *after = exchange->query(exchange, "starting_after");
     if (!after) after = exchange->last_event;
     if (replay && server_replay_type(replay) && server_replay_follow(exchange, replay, after)) return;
-    server_replay_release(replay);
+    server_replay_unref(replay);
     if (!exchange->problem.status)
         server_refuse(
             &exchange->problem, 400, "invalid_value", "stream",
@@ -489,7 +489,7 @@ static char *running_json(const server_exchange *exchange, const char *id, bool 
     const bool runs = replay && server_replay_is_running(replay);
     char *text = runs ? server_replay_snapshot(replay) : NULL;
     if (text && cancel) server_replay_cancel(replay);
-    server_replay_release(replay);
+    server_replay_unref(replay);
     return text;
 }
 
@@ -505,7 +505,7 @@ static char *ended_json(const server_exchange *exchange, const char *id)
     }
     server_replay *replay = server_replays_find(exchange->site->replays, id, exchange->key);
     char *text = replay ? server_replay_snapshot(replay) : NULL;
-    server_replay_release(replay);
+    server_replay_unref(replay);
     return text;
 }
 

@@ -257,7 +257,7 @@ void server_change_slot(server_exchange *exchange)
     server_job *job = server_job_new();
     change *c = job ? calloc(1, sizeof *c) : NULL;
     if (!c) {
-        server_job_release(NULL, job);
+        server_job_leave(NULL, job);
         server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
         return;
     }
@@ -270,5 +270,5 @@ void server_change_slot(server_exchange *exchange)
     if (fill_job(exchange, action, job, c))
         exchange->job = job;
     else
-        server_job_release(NULL, job);
+        server_job_leave(NULL, job);
 }

@@ -21,7 +21,7 @@ typedef struct server_caller {   // headers; NULL: absent
     const char *host, *origin, *authorization, *api_key, *fetch_site, *fetch_mode, *method;
 } server_caller;
 
-// The caller's key, retained; NULL: no key, or an unknown one.
+// A reference to the caller's key; NULL: no key, or an unknown one.
 server_key *server_guard_key(const server_guard *guard, const server_caller *caller);
 bool server_guard_admits(const server_guard *guard, const server_caller *caller, const server_key *key, bool needs_key,
                          server_problem *problem);

@@ -119,7 +119,7 @@ static bool submit_job(server_exchange *exchange)
     }
     job->caller.is_counted = false;
     server_job_settle(job);
-    server_job_release(worker, job);
+    server_job_leave(worker, job);
     exchange->job = NULL;
     return false;
 }

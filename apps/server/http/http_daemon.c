@@ -228,13 +228,13 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     const bool is_large = r->is_large;
     server_acceptor_set(http->acceptor, r->link, SERVER_PHASE_IDLE);
     server_replay_leave(&r->reader);
-    server_replay_release(r->exchange.replay);
+    server_replay_unref(r->exchange.replay);
     const server_exchange *exchange = &r->exchange;
-    if (exchange->job) server_job_release(exchange->model->worker, exchange->job);
+    if (exchange->job) server_job_leave(exchange->model->worker, exchange->job);
     if (exchange->is_held) server_models_release(exchange->site->models, exchange->model, exchange->is_used);
     if (r->is_counted) server_key_leave(exchange->caller);
     server_http_drop_body(r);
-    server_key_release(exchange->caller);
+    server_key_unref(exchange->caller);
     free(r->exchange.reply);
     free(r->path);
     free(r);

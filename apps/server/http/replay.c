@@ -201,7 +201,7 @@ server_replay *server_replays_find(server_replays *replays, const char *name, si
     return replay;
 }
 
-void server_replay_release(server_replay *replay)
+void server_replay_unref(server_replay *replay)
 {
     if (!replay) return;
     pthread_mutex_t *lock = &replay->of->lock;

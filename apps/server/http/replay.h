@@ -43,7 +43,7 @@ void server_replays_free(server_replays *replays);
 server_replay *server_replay_new(server_replays *replays, const char *name, size_t key, const char *type);
 void server_replay_publish(server_replay *replay);   // ends an older replay with the same name and key
 server_replay *server_replays_find(server_replays *replays, const char *name, size_t key);
-void server_replay_release(server_replay *replay);   // may be NULL
+void server_replay_unref(server_replay *replay);   // may be NULL
 // Sets the JSON that is shown while the job runs; takes over the text.
 void server_replay_set_snapshot(server_replay *replay, char *json);
 // A copy of the snapshot; NULL: none.

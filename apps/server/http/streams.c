@@ -56,7 +56,7 @@ void server_show_stream(server_exchange *exchange)
     } else {
         good = server_replay_follow(exchange, replay, exchange->last_event);
     }
-    if (!good) server_replay_release(replay);
+    if (!good) server_replay_unref(replay);
 }
 
 // Replies with "deleted": false, not with a problem, if there is no such stream.
@@ -64,6 +64,6 @@ void server_delete_stream(server_exchange *exchange)
 {
     server_replay *replay = server_replays_find(exchange->site->replays, exchange->rest, exchange->key);
     if (replay) server_replay_cancel(replay);
-    server_replay_release(replay);
+    server_replay_unref(replay);
     server_reply(exchange, json_pack("{s:b}", "deleted", replay != NULL));
 }

@@ -74,13 +74,13 @@ static server_key *key_new(const server_key_options *options)
     return key;
 }
 
-server_key *server_key_retain(server_key *key)
+server_key *server_key_ref(server_key *key)
 {
     if (key) atomic_fetch_add(&key->n_owners, 1);
     return key;
 }
 
-void server_key_release(server_key *key)
+void server_key_unref(server_key *key)
 {
     if (!key || atomic_fetch_sub(&key->n_owners, 1) > 1) return;
     pthread_mutex_destroy(&key->lock);
@@ -298,14 +298,14 @@ static server_key *keep_or_make(const server_keys *keys, const server_key_option
         const bool is_same = strcmp(key->options.name, options->name) == 0;
         if (is_same) key->options = *options;
         pthread_mutex_unlock(&key->lock);
-        if (is_same) return server_key_retain(key);
+        if (is_same) return server_key_ref(key);
     }
     return key_new(options);
 }
 
 static void release_all(server_key **items, size_t n)
 {
-    for (size_t i = 0; i < n; i++) server_key_release(items[i]);
+    for (size_t i = 0; i < n; i++) server_key_unref(items[i]);
     free(items);
 }
 
@@ -410,7 +410,7 @@ server_key *server_keys_find(server_keys *keys, const char *first, const char *s
         const size_t is_second = is_equal(sums[1], keys->items[i]->hash) & (second != NULL);
         found |= (i + 1) & (0 - (size_t)((is_first | is_second) & (found == 0)));
     }
-    server_key *key = found ? server_key_retain(keys->items[found - 1]) : NULL;
+    server_key *key = found ? server_key_ref(keys->items[found - 1]) : NULL;
     pthread_mutex_unlock(&keys->lock);
     return key;
 }

@@ -44,8 +44,8 @@ bool server_key_file_read(const char *path, server_key_options **out, size_t *n,
 // A caller, reference-counted: it outlives its line in the file. NULL: a caller without a key and without limits.
 typedef struct server_key server_key;
 
-server_key *server_key_retain(server_key *key);
-void server_key_release(server_key *key);
+server_key *server_key_ref(server_key *key);
+void server_key_unref(server_key *key);
 uint64_t server_key_id(const server_key *key);         // stable over restarts; 0: no key
 const char *server_key_salt(const server_key *key);    // stable over restarts; "": no key
 const char *server_key_label(const server_key *key);   // the name, or the start of a hash; NULL: no key
@@ -84,7 +84,7 @@ void server_keys_close(server_keys *keys);
 bool server_keys_reload(server_keys *keys, server_problem *problem);
 bool server_keys_have_file(const server_keys *keys);
 size_t server_keys_count(server_keys *keys);   // 0: the server needs no key
-// The key that one of the texts is, retained; NULL: none. A text may be NULL.
+// A reference to the key that one of the texts is; NULL: none. A text may be NULL.
 server_key *server_keys_find(server_keys *keys, const char *first, const char *second);
 // Counters of the keys in Prometheus' text format, malloc'd; "" without keys. NULL: no memory.
 char *server_keys_metrics(server_keys *keys);

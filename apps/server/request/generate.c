@@ -419,7 +419,7 @@ void server_generate(server_exchange *exchange, bool chat)
     // The job takes ownership of what the request points to, and lives as long as the exchange.
     server_generation taken = *request;
     if (!make_job(exchange, request, chat)) {
-        server_job_release(NULL, exchange->job);
+        server_job_leave(NULL, exchange->job);
         exchange->job = NULL;
         return;
     }

@@ -79,7 +79,7 @@ void server_fair_queue_join(const server_slots *slots, const server_job *first, 
 
 void server_job_set_caller(server_job *job, server_key *caller)
 {
-    job->caller.key = server_key_retain(caller);
+    job->caller.key = server_key_ref(caller);
     if (!job->caller.has_priority) job->caller.priority = server_key_priority(caller);
 }
 

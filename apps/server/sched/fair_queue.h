@@ -26,5 +26,5 @@ void server_job_charge(server_job *job, size_t n_prompt, size_t n_answer);
 bool server_job_reserve(server_job *job, size_t n_tokens, server_problem *problem);
 // Ends the accounting of a request: gives back the unused reserved tokens, and counts it as active no longer.
 void server_job_settle(server_job *job);
-// Sets the job's caller, which is retained, and the key's priority if the request has none.
+// Sets the job's caller, a new reference, and the key's priority if the request has none.
 void server_job_set_caller(server_job *job, server_key *caller);

@@ -24,11 +24,11 @@ void server_job_free(server_job *job)
         server_job_free(part);
     }
     if (job->reply.free_ctx) job->reply.free_ctx(job->reply.ctx);
-    server_key_release(job->caller.key);
+    server_key_unref(job->caller.key);
     app_answer_free(&job->answer);
     server_send_queue_free(&job->reply.queue);
     server_send_queue_free(&job->final.queue);
-    server_replay_release(job->reply.replay);
+    server_replay_unref(job->reply.replay);
     frit_sampler_free(job->request.sampler);
     frit_sampler_free(job->request.late_sampler);
     frit_grammar_free(job->grammar.rules);

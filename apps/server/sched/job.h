@@ -78,7 +78,7 @@ typedef struct server_job_report {
 
 // The key whose limits and counters the request uses, and the priority of the request.
 typedef struct server_job_caller {
-    server_key *key;     // retained; NULL: without a key. Only the first of several answers has it
+    server_key *key;     // a reference; NULL: without a key. Only the first of several answers has it
     double reserved;     // tokens reserved for the request; the unused ones go back when it ends
     bool is_counted;     // among the key's requests at once: jobs that outlive their clients are, until they end
     int32_t priority;    // lower numbers are served first

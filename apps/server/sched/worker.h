@@ -59,7 +59,7 @@ void server_worker_give_grammar(server_worker *worker, server_job *job, frit_gra
 // Sets client.wake. The job may be submitted already.
 void server_job_listen(server_worker *worker, server_job *job, void (*wake)(void *ctx), void *ctx);
 // The HTTP side leaves the job, which stops if it still runs. `worker` may be NULL for a job that was never submitted.
-void server_job_release(server_worker *worker, server_job *job);
+void server_job_leave(server_worker *worker, server_job *job);
 
 typedef enum server_read { SERVER_READ_BYTES, SERVER_READ_END, SERVER_READ_NOTHING } server_read;
 // Takes at most `size` bytes. NOTHING: `suspend` was called under the lock, and client.wake is called when there are

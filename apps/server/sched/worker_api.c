@@ -167,7 +167,7 @@ bool server_worker_submit(server_worker *worker, server_job *job, server_problem
     return taken;
 }
 
-void server_job_release(server_worker *worker, server_job *job)
+void server_job_leave(server_worker *worker, server_job *job)
 {
     if (!job) return;
     if (!worker) {

@@ -52,7 +52,7 @@ frit_status frit_grammar_begin(frit_grammar_job **out, const frit_model *model, 
     }
     job->automaton = automaton;
     job->model = (frit_model *)(uintptr_t)model;   // only the reference count changes
-    frit_model_retain(job->model);
+    frit_model_ref(job->model);
     const frit_status status = frit_background_new(&job->background, make_grammar, job);
     if (status != FRIT_OK) {
         free_job(job);

@@ -133,7 +133,7 @@ frit_status frit_grammar_of(frit_grammar **out, const frit_model *model, frit_au
     }
     grammar->owner = (frit_model *)model;   // only the reference count changes
     grammar->release = release_model;
-    frit_model_retain((frit_model *)model);
+    frit_model_ref((frit_model *)model);
     *out = grammar;
     return FRIT_OK;
 }

@@ -184,7 +184,7 @@ frit_status frit_text_stream_new(frit_text_stream **out, const frit_model *model
     frit_text_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return frit_fail_memory(sizeof *stream, "a text stream");
     stream->model = (frit_model *)model;   // only the reference count changes
-    frit_model_retain(stream->model);
+    frit_model_ref(stream->model);
     frit_stream_init(&stream->stream, model->tokenizer, flags);
     *out = stream;
     return FRIT_OK;

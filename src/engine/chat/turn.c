@@ -138,7 +138,7 @@ frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *
     frit_status status = turn ? FRIT_OK : frit_fail_memory(sizeof *turn, "a turn of a chat");
     if (turn) {
         turn->model = (frit_model *)model;   // only the reference count changes
-        frit_model_retain(turn->model);
+        frit_model_ref(turn->model);
         status = open_turn(turn, request);
     }
     json_decref(request);

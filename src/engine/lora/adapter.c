@@ -296,7 +296,7 @@ frit_status frit_adapter_open(frit_adapter **out, frit_model *model, const char 
     frit_adapter *adapter = calloc(1, sizeof *adapter);
     if (!adapter) return frit_fail_memory(sizeof *adapter, "an adapter");
     atomic_init(&adapter->n_refs, 1);
-    frit_model_retain(model);
+    frit_model_ref(model);
     adapter->model = model;
     frit_status status = open_adapter(adapter, path, options ? options : &defaults);
     if (status != FRIT_OK) {
@@ -307,7 +307,7 @@ frit_status frit_adapter_open(frit_adapter **out, frit_model *model, const char 
     return FRIT_OK;
 }
 
-void frit_adapter_retain(frit_adapter *adapter)
+void frit_adapter_ref(frit_adapter *adapter)
 {
     atomic_fetch_add(&adapter->n_refs, 1);
 }

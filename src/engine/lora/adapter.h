@@ -43,7 +43,7 @@ typedef struct frit_engine_adapters {
 frit_status frit_adapter_gains(const frit_adapter_pair *pair, const frit_tensor *w, const frit_row_order *order,
                                float *gain);
 
-void frit_adapter_retain(frit_adapter *adapter);
+void frit_adapter_ref(frit_adapter *adapter);
 // Bytes of the tensors that device d reads. With `devices` NULL, bytes of all tensors, which the adapter takes of host
 // memory.
 uint64_t frit_adapter_bytes(const frit_adapter *adapter, const uint8_t *devices, int d);

@@ -121,7 +121,7 @@ static frit_status add_adapters(frit_engine *engine, frit_adapter *const *adapte
             FRIT_TRY(grow_table(engine));
         }
         FRIT_TRY(set_on_devices(engine, adapters[i], index));
-        frit_adapter_retain(adapters[i]);
+        frit_adapter_ref(adapters[i]);
         table->items[index] = adapters[i];
     }
     return FRIT_OK;

@@ -297,7 +297,7 @@ frit_status frit_model_open_random(frit_model **out, const frit_random_options *
     return open_opening(out, (opening){.path = random->shape ? random->shape : "", .options = &own, .random = random});
 }
 
-void frit_model_retain(frit_model *model)
+void frit_model_ref(frit_model *model)
 {
     atomic_fetch_add(&model->n_refs, 1);
 }

@@ -42,7 +42,7 @@ struct frit_model {
     } tries[3];
 };
 
-void frit_model_retain(frit_model *model);      // frit_model_free drops the reference
+void frit_model_ref(frit_model *model);         // frit_model_free gives it back
 void frit_model_free_next(frit_model *model);   // model_mtp.c
 // Binds the weights again, from `arena`, after tensors of the checkpoint were replaced. Only for a model without
 // engines and without other users.

@@ -37,7 +37,7 @@ frit_status frit_model_open_next(frit_model **out, frit_model *model)
     next->sampling_sequence = model->sampling_sequence;
     next->stores = model->stores;
     next->trie_lock = model->trie_lock;
-    frit_model_retain(model);
+    frit_model_ref(model);
     const frit_status status = frit_next_take(&next->hp, &next->weights, layer, model->arch);
     if (status != FRIT_OK) {
         frit_model_free(next);

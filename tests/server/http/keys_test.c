@@ -13,7 +13,7 @@ static double seconds_of(server_keys *keys, const char *text, int n_calls)
 {
     struct timespec begin, end;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    for (int i = 0; i < n_calls; i++) server_key_release(server_keys_find(keys, text, NULL));
+    for (int i = 0; i < n_calls; i++) server_key_unref(server_keys_find(keys, text, NULL));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
 }
@@ -176,7 +176,7 @@ static void a_file_may_begin_with_a_byte_order_mark(void **state)
     assert_true(server_keys_open(&keys, &none, key_path(), &problem));
     server_key *key = server_keys_find(keys, "k1", NULL);
     assert_string_equal(server_key_label(key), "a");
-    server_key_release(key);
+    server_key_unref(key);
     server_keys_close(keys);
     write_file(key_path(), "\xff\xfek\0", 4);
     expect_refused("is text in UTF-16; expected UTF-8");
@@ -224,7 +224,7 @@ static void a_key_is_known_by_its_name_or_hash(void **state)
             assert_non_null(found[k]);
             ids[i][k] = server_key_id(found[k]);
             snprintf(salts[i][k], sizeof salts[i][k], "%s", server_key_salt(found[k]));
-            server_key_release(found[k]);
+            server_key_unref(found[k]);
         }
         assert_null(server_keys_find(keys, NULL, NULL));
         assert_null(server_keys_find(keys, "", "k"));
@@ -275,7 +275,7 @@ static void requests_come_back_with_time(void **state)
     expect_entry(key, 1010, "rate_limit_exceeded", 10);
     for (int i = 0; i < 6; i++) expect_entry(key, 9000, NULL, 0);   // at most 6, after any waiting time
     expect_entry(key, 9000, "rate_limit_exceeded", 10);
-    server_key_release(key);
+    server_key_unref(key);
     server_keys_close(keys);
 }
 
@@ -290,7 +290,7 @@ static void tokens_come_back_with_time(void **state)
     expect_entry(key, 10, "token_limit_exceeded", 6);
     expect_entry(key, 14.5, "token_limit_exceeded", 1);
     expect_entry(key, 15.1, NULL, 0);
-    server_key_release(key);
+    server_key_unref(key);
     server_keys_close(keys);
 }
 
@@ -315,7 +315,7 @@ static void requests_at_once_are_counted(void **state)
     assert_non_null(strstr(text, "reason=\"concurrent\"} 2\n"));
     assert_non_null(strstr(text, "reason=\"rate\"} 1\n"));
     free(text);
-    server_key_release(key);
+    server_key_unref(key);
     server_keys_close(keys);
 }
 
@@ -349,8 +349,8 @@ static void callers_are_served_by_weight(void **state)
     assert_int_equal(n_of[0], 3);   // of 12, in the ratio of 1 to 3; none of c before both are served
     assert_int_equal(n_of[1], 9);
     assert_int_equal(n_of[2], 0);
-    for (int i = 0; i < 30; i++) server_job_release(NULL, jobs[i]);
-    for (int i = 0; i < 3; i++) server_key_release(callers[i]);
+    for (int i = 0; i < 30; i++) server_job_leave(NULL, jobs[i]);
+    for (int i = 0; i < 3; i++) server_key_unref(callers[i]);
     server_keys_close(keys);
 }
 
@@ -379,11 +379,11 @@ static void time_away_is_no_credit(void **state)
     comes->next = again;
     server_fair_queue_join(&slots, waits, again, 0);   // b was waiting already
     assert_true(server_key_served(b) == 999);
-    server_job_release(NULL, waits);
-    server_job_release(NULL, comes);
-    server_job_release(NULL, again);
-    server_key_release(a);
-    server_key_release(b);
+    server_job_leave(NULL, waits);
+    server_job_leave(NULL, comes);
+    server_job_leave(NULL, again);
+    server_key_unref(a);
+    server_key_unref(b);
     server_keys_close(keys);
 }
 

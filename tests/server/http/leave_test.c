@@ -134,7 +134,7 @@ static void answer_alone(server_job *job, char *text, size_t size)
     server_problem problem;
     submit(job);
     read_job(job, &problem, text, size);
-    server_job_release(worker, job);
+    server_job_leave(worker, job);
     assert_true(strlen(text) > N_ANSWER);
 }
 
@@ -161,9 +161,9 @@ static void leave_in(const phase *p, const char *alone)
     if (!s.is_free) fail_msg("%s: a step later the request was still there", p->name);
     assert_string_equal(text, alone);
     if (other) read_job(other, &problem, text, sizeof text);
-    server_job_release(worker, neighbour);
-    server_job_release(worker, other);
-    server_job_release(worker, leaver);
+    server_job_leave(worker, neighbour);
+    server_job_leave(worker, other);
+    server_job_leave(worker, leaver);
     close(ends[0]);
 }
 
