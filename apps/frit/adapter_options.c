@@ -115,7 +115,7 @@ frit_status cli_use_adapters(const cli_adapters *adapters, frit_session *session
                            : FRIT_OK;
 }
 
-void cli_close_adapters(cli_adapters *adapters)
+void cli_free_adapters(cli_adapters *adapters)
 {
     for (size_t i = 0; i < adapters->n; i++) frit_adapter_free(adapters->items[i]);
     free(adapters->items);

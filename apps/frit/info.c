@@ -247,7 +247,7 @@ static int estimate(const info_args *args, frit_model *model)
     cli_adapters adapters;
     int code = cli_open_adapters(&adapters, model, &args->common, &args->adapters);
     if (code == CLI_DONE) code = cli_print_estimate(model, &args->engine, &adapters, args->info.json);
-    cli_close_adapters(&adapters);
+    cli_free_adapters(&adapters);
     return code;
 }
 

@@ -465,7 +465,7 @@ static int run(void *ctx)
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, common, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &engine_options);
     if (code == CLI_DONE) code = answer_prompt(args, model, engine, &adapters, &prompt);
-    cli_close_adapters(&adapters);
+    cli_free_adapters(&adapters);
     frit_engine_free(engine);
     frit_model_free(model);
     free(prompt.data);

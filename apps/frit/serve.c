@@ -26,7 +26,7 @@ typedef struct opened_model {
 
 static void close_opened(opened_model *opened)
 {
-    cli_close_adapters(&opened->adapters);
+    cli_free_adapters(&opened->adapters);
     cli_drafter_free(&opened->drafter);
     if (opened->promised) *opened->promised -= opened->n_promised;
     frit_engine_free(opened->engine);

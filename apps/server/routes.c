@@ -206,7 +206,7 @@ bool server_route_run(const server_route *route, server_exchange *exchange, cons
         exchange->request = calloc(1, route->parser->n_bytes);
         if (!exchange->request) return server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY) || true;
         const bool is_over = run_body(route, exchange, body, n_body) || exchange->problem.status;
-        server_parser_clear(route->parser, exchange->request);
+        server_request_deinit(route->parser, exchange->request);
         free(exchange->request);
         exchange->request = NULL;
         if (is_over) return true;

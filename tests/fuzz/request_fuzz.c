@@ -153,6 +153,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
                    ? use_generation(&request.generation, rows[kind].use == USE_CHAT, &problem)
                    : use_text(&request.text, rows[kind].use == USE_TEMPLATE, &problem);
     if (!good) check_problem(&problem);
-    server_parser_clear(rows[kind].parser, &request);
+    server_request_deinit(rows[kind].parser, &request);
     return 0;
 }

@@ -34,7 +34,7 @@ static void parse_every_cut(const char *body, bool is_good)
         if (good != (is_good && n == strlen(body))) fail_msg("%.*s: %d %s", (int)n, body, good, problem.message);
         if (!good) assert_int_equal(problem.status, 400);
         if (!good) assert_true(problem.message[0]);
-        server_parser_clear(&server_completion_parser, &request);
+        server_request_deinit(&server_completion_parser, &request);
     }
 }
 
@@ -59,7 +59,7 @@ static void a_large_seed_is_taken_as_it_is(void **state)
         fail_msg("%s", problem.message);
     assert_true(request.sampling.has_seed && request.sampling.seed == UINT64_MAX);
     assert_string_equal(request.prompt.text, "\"seed\": 1");
-    server_parser_clear(&server_completion_parser, &request);
+    server_request_deinit(&server_completion_parser, &request);
 }
 
 static void the_words_of_an_error_decide_nothing(void **state)

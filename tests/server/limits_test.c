@@ -294,7 +294,7 @@ static bool has_response(server_store *store, size_t key, int i)
     server_stored stored;
     snprintf(id, sizeof id, "r%zu-%d", key, i);
     const bool found = server_store_get(store, id, key, &stored);
-    server_stored_clear(&stored);
+    server_stored_deinit(&stored);
     return found;
 }
 

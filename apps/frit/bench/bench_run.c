@@ -168,7 +168,7 @@ void bench_run_free(bench_run *run)
     drop_sessions(run);
     free(run->profile);
     run->profile = NULL;
-    cli_close_adapters(&run->adapters);
+    cli_free_adapters(&run->adapters);
     frit_engine_free(run->engine);
     run->engine = NULL;
 }

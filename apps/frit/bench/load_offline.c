@@ -177,7 +177,7 @@ static void close_offline(void *ctx)
     }
     free(o->lanes);
     frit_sampler_free(o->sampler);
-    cli_close_adapters(&o->adapters);
+    cli_free_adapters(&o->adapters);
     frit_engine_free(o->engine);
     frit_model_free(o->model);
     free(o);

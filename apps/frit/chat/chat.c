@@ -180,7 +180,7 @@ static int open_chat(chat *c, const chat_args *args)
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, c->model, &args->common, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&c->engine, &args->common, c->model, &args->engine);
     if (code == CLI_DONE) code = open_session(c, &adapters);
-    cli_close_adapters(&adapters);
+    cli_free_adapters(&adapters);
     if (code == CLI_DONE)
         code = cli_use_speculation(&c->drafter, &args->speculate, c->model, &args->common, &args->engine, c->session);
     if (code == CLI_DONE)

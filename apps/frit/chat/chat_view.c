@@ -426,7 +426,7 @@ void chat_view_end(chat_view *view)
 
 void chat_view_stop(chat_view *view)
 {
-    cli_wrap_drop(&view->wrap);
+    cli_wrap_clear(&view->wrap);
     view->s.n_held = 0;
     view->s.reasons = view->s.heading = view->s.fence = false;
     view->s.want = (style){0};

@@ -247,7 +247,7 @@ const frit_option *cli_adapter_rows(size_t *n_rows);
 int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_common *common,
                       const cli_adapter_options *options);
 frit_status cli_use_adapters(const cli_adapters *adapters, frit_session *session);
-void cli_close_adapters(cli_adapters *adapters);   // sessions keep theirs
+void cli_free_adapters(cli_adapters *adapters);   // sessions keep theirs
 // Prints the memory that the model would need with these options, as a table (estimate.c); CLI_NO_MEMORY if it is more
 // than there is.
 int cli_print_estimate(frit_model *model, const frit_engine_options *options, const cli_adapters *adapters, bool json);

@@ -91,7 +91,7 @@ void cli_wrap_flush(cli_wrap *wrap)
     put_blanks(wrap);
 }
 
-void cli_wrap_drop(cli_wrap *wrap)
+void cli_wrap_clear(cli_wrap *wrap)
 {
     wrap->n_word = wrap->n_character = 0;
     wrap->word_columns = wrap->n_blanks = 0;

@@ -47,7 +47,7 @@ void cli_wrap_hang(cli_wrap *wrap, const char *prefix, int columns);
 // The column after the text that is held back.
 int cli_wrap_column(const cli_wrap *wrap);
 void cli_wrap_flush(cli_wrap *wrap);
-void cli_wrap_drop(cli_wrap *wrap);   // drops the text that is held back
+void cli_wrap_clear(cli_wrap *wrap);   // drops the text that is held back
 // The number of rows from the first line to the cursor on a terminal of this width, if the terminal breaks lines that
 // are too long.
 size_t cli_wrap_rows(const cli_wrap *wrap, int columns);

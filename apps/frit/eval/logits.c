@@ -138,7 +138,7 @@ static int run(void *ctx)
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->common, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE) code = write_logits(args, engine, &adapters, &ids, &decoder);
-    cli_close_adapters(&adapters);
+    cli_free_adapters(&adapters);
     frit_engine_free(engine);
     frit_model_free(model);
     free(ids.ids);

@@ -148,7 +148,7 @@ static int score_windows(const perplexity_args *args, frit_model *model, frit_en
     int code = cli_open_adapters(&adapters, model, &args->common, &args->adapters);
     frit_status status = code == CLI_DONE ? frit_session_new(&session, engine) : FRIT_E_INVALID;
     if (status == FRIT_OK) status = cli_use_adapters(&adapters, session);
-    cli_close_adapters(&adapters);
+    cli_free_adapters(&adapters);
     if (code != CLI_DONE) return code;
     cli_progress progress;
     cli_progress_start(&progress, &args->common, "scoring");

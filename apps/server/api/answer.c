@@ -199,7 +199,7 @@ json_t *server_progress_json(const server_progress *progress)
 static void free_answer(void *ctx)
 {
     server_answer *answer = ctx;
-    if (!answer->is_part) server_parser_clear(answer->request.body.parser, &answer->request);
+    if (!answer->is_part) server_request_deinit(answer->request.body.parser, &answer->request);
     for (size_t i = 0; i < answer->n_parts; i++) {
         free(answer->parts[i].text.ptr);
         free(answer->parts[i].name);

@@ -211,12 +211,12 @@ static const server_field generate_fields[] = {
 const server_parser server_ollama_chat_parser = {.fields = chat_fields,
                                                  .n_fields = COUNT(chat_fields),
                                                  .n_bytes = sizeof(server_generation),
-                                                 .clear = server_clear_generation,
+                                                 .deinit = server_generation_deinit,
                                                  .convert = convert_chat,
                                                  .sampler = offsetof(server_generation, sampling.options)};
 const server_parser server_ollama_generate_parser = {.fields = generate_fields,
                                                      .n_fields = COUNT(generate_fields),
                                                      .n_bytes = sizeof(server_generation),
-                                                     .clear = server_clear_generation,
+                                                     .deinit = server_generation_deinit,
                                                      .convert = convert_generate,
                                                      .sampler = offsetof(server_generation, sampling.options)};

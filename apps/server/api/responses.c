@@ -353,7 +353,7 @@ static bool continue_previous(server_exchange *exchange, const server_generation
     exchange->is_large = strlen(stored.history) >= LARGE_BYTES;
     json_t *history = json_loads(stored.history, JSON_ALLOW_NUL, NULL);
     json_t *message = json_loads(stored.message, JSON_ALLOW_NUL, NULL);
-    server_stored_clear(&stored);
+    server_stored_deinit(&stored);
     server_origins_insert(request->body.origins, request->response.instructions ? 1 : 0, json_array_size(history) + 1,
                           "previous_response_id");
     const bool good =
@@ -500,7 +500,7 @@ static char *ended_json(const server_exchange *exchange, const char *id)
     if (server_store_get(exchange->site->responses, id, exchange->key, &stored)) {
         char *text = stored.response;
         stored.response = NULL;
-        server_stored_clear(&stored);
+        server_stored_deinit(&stored);
         return text;
     }
     server_replay *replay = server_replays_find(exchange->site->replays, id, exchange->key);

@@ -245,7 +245,7 @@ bool server_disk_read(server_disk *disk, const char *id, server_stored *stored)
     if (fd >= 0) close(fd);
     if (!wrong) return true;
     if (fd >= 0 || errno != ENOENT) warn(disk, name, wrong);   // no warning if the file was removed by hand
-    server_stored_clear(stored);
+    server_stored_deinit(stored);
     return false;
 }
 

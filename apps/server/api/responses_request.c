@@ -297,6 +297,6 @@ static const server_field fields[] = {
 const server_parser server_responses_parser = {.fields = fields,
                                                .n_fields = COUNT(fields),
                                                .n_bytes = sizeof(server_generation),
-                                               .clear = server_clear_generation,
+                                               .deinit = server_generation_deinit,
                                                .convert = convert_body,
                                                .sampler = offsetof(server_generation, sampling.options)};

@@ -37,7 +37,7 @@ struct server_store {
     bool warned;   // the last write failed, and a warning was printed
 };
 
-void server_stored_clear(server_stored *stored)
+void server_stored_deinit(server_stored *stored)
 {
     free(stored->response);
     free(stored->history);
@@ -96,7 +96,7 @@ static void drop_entry(server_store *store, entry *e, bool with_file)
     store->n--;
     store->n_bytes -= e->n_bytes;
     if (store->disk && with_file) server_disk_remove(store->disk, e->id);
-    server_stored_clear(&e->stored);
+    server_stored_deinit(&e->stored);
     free(e);
 }
 
@@ -221,7 +221,7 @@ static bool write_file(server_store *store, entry *e)
     memcpy(file.id, e->id, sizeof file.id);
     const bool good = server_disk_write(store->disk, &file, &e->stored, reason);
     e->n_bytes = file.n_bytes;
-    server_stored_clear(&e->stored);
+    server_stored_deinit(&e->stored);
     pthread_mutex_lock(&store->lock);
     const bool warns = !good && !store->warned;
     store->warned = !good;
@@ -235,7 +235,7 @@ bool server_store_put(server_store *store, const char *id, size_t key, server_st
     entry *e = stored->response && stored->history && stored->message ? calloc(1, sizeof *e) : NULL;
     if (!e || strlen(id) >= sizeof e->id) {
         free(e);
-        server_stored_clear(stored);
+        server_stored_deinit(stored);
         return false;
     }
     memcpy(e->id, id, strlen(id) + 1);
@@ -278,7 +278,7 @@ bool server_store_get(server_store *store, const char *id, size_t key, server_st
     if (is_filed && server_disk_read(store->disk, id, copy)) return true;
     if (is_filed) forget_entry(store, id, key);
     if (copy->response && copy->history && copy->message) return true;
-    server_stored_clear(copy);
+    server_stored_deinit(copy);
     return false;
 }
 

@@ -48,4 +48,4 @@ bool server_store_put(server_store *store, const char *id, size_t key, server_st
 // Copies a response. Returns false if there is no response of this id and key, or memory is short.
 bool server_store_get(server_store *store, const char *id, size_t key, server_stored *copy);
 bool server_store_remove(server_store *store, const char *id, size_t key);
-void server_stored_clear(server_stored *stored);
+void server_stored_deinit(server_stored *stored);

@@ -25,7 +25,7 @@ void server_http_refuse_body(server_http_request *r)
                   SERVER_MAX_BODY >> 20);
 }
 
-void server_http_drop_body(server_http_request *r)
+void server_http_free_body(server_http_request *r)
 {
     atomic_fetch_sub(&r->http->body_bytes, r->capacity);
     server_key_drop(r->exchange.caller, r->capacity);
@@ -77,7 +77,7 @@ void server_http_take_body(server_http_request *r, const char *bytes, size_t n)
         return;
     }
     if (r->n_body + n > r->capacity && !grow_body(r, n)) {
-        server_http_drop_body(r);
+        server_http_free_body(r);
         return;
     }
     memcpy(r->body + r->n_body, bytes, n);
@@ -135,7 +135,7 @@ static void end_reading(server_http_request *r)
 {
     server_http *http = r->http;
     r->is_large = r->n_body >= SERVER_LARGE_BYTES || r->exchange.is_large;
-    server_http_drop_body(r);
+    server_http_free_body(r);
     pthread_mutex_lock(&http->lock);
     r->is_reading = false;
     MHD_resume_connection(r->connection);

@@ -233,7 +233,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     if (exchange->job) server_job_leave(exchange->model->worker, exchange->job);
     if (exchange->is_held) server_models_release(exchange->site->models, exchange->model, exchange->is_used);
     if (r->is_counted) server_key_leave(exchange->caller);
-    server_http_drop_body(r);
+    server_http_free_body(r);
     server_key_unref(exchange->caller);
     free(r->exchange.reply);
     free(r->path);

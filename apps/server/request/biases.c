@@ -99,7 +99,7 @@ static void clear_items(server_generation *request)
     request->sampling.bias_items = NULL;
 }
 
-void server_clear_biases(server_generation *request)
+void server_free_biases(server_generation *request)
 {
     clear_items(request);
     free(request->sampling.biases);

@@ -343,9 +343,9 @@ bool server_parse_strictly(const server_parser *parser, const void *request, ser
     return true;
 }
 
-void server_parser_clear(const server_parser *parser, void *request)
+void server_request_deinit(const server_parser *parser, void *request)
 {
-    if (parser->clear) parser->clear(request);
+    if (parser->deinit) parser->deinit(request);
     server_body *body = request;
     json_decref(body->root);
     json_decref(body->given);

@@ -63,8 +63,8 @@ size_t server_count_values(const char *text, size_t n);
 typedef struct server_parser {
     const server_field *fields;
     size_t n_fields;
-    size_t n_bytes;                 // of the struct
-    void (*clear)(void *request);   // frees what custom fields allocated; may be NULL
+    size_t n_bytes;                  // of the struct
+    void (*deinit)(void *request);   // frees what custom fields allocated; may be NULL
     // Called after all fields are read: converts the body to OpenAI's form (server_body_convert). May be NULL.
     bool (*convert)(void *request, server_problem *problem);
     bool loads_nothing;   // the request works on models that are not loaded
@@ -73,7 +73,7 @@ typedef struct server_parser {
 } server_parser;
 
 // Parses the JSON of a body into the zeroed `request`; the root is an object then. Returns false with a problem of
-// status 400. Call server_parser_clear in both cases.
+// status 400. Call server_request_deinit in both cases.
 bool server_load_body(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem);
 // Reads the fields of a loaded body. The caller has preset the sampler options. Returns false with a problem of status
 // 400.
@@ -91,7 +91,7 @@ bool server_integer(const json_t *value, json_int_t *out);
 server_field_name server_body_field(const server_body *body, const char *field);
 // Returns false with a problem if the parsed request has unknown fields.
 bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem);
-void server_parser_clear(const server_parser *parser, void *request);
+void server_request_deinit(const server_parser *parser, void *request);
 // Makes `root` the root of the body, and its JSON the body's text. Takes `root` over. Returns false with a problem if
 // `root` is NULL or memory is short.
 bool server_body_convert(server_body *body, json_t *root, server_problem *problem);

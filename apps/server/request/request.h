@@ -234,12 +234,12 @@ bool server_parse_slot(json_t *value, void *request, server_problem *problem);
 bool server_parse_priority(json_t *value, void *request, server_problem *problem);
 // biases.c
 bool server_parse_logit_bias(json_t *value, void *request, server_problem *problem);
-void server_clear_biases(server_generation *request);
+void server_free_biases(server_generation *request);
 // Writes all biases to sampling.options.logit_bias; with `ban_end` also a bias of -inf for each token that ends an
 // answer. May be called again with another `ban_end`.
 bool server_make_biases(const frit_model *model, server_generation *request, const frit_option_list *others,
                         bool ban_end, server_problem *problem);
-void server_clear_generation(void *request);
+void server_generation_deinit(void *request);
 
 // The tokens of a request's prompt, malloc'd: with `chat` of the messages through the template, else of the text or the
 // ids. limits->max_tokens is the context less the position that must stay free. False with a problem.

@@ -351,29 +351,29 @@ static const server_field adapters_fields[] = {
 const server_parser server_adapters_parser = {.fields = adapters_fields,
                                               .n_fields = COUNT(adapters_fields),
                                               .n_bytes = sizeof(server_generation),
-                                              .clear = server_clear_generation,
+                                              .deinit = server_generation_deinit,
                                               .list = "lora"};
 const server_parser server_chat_parser = {.fields = chat_fields,
                                           .n_fields = COUNT(chat_fields),
                                           .n_bytes = sizeof(server_generation),
-                                          .clear = server_clear_generation,
+                                          .deinit = server_generation_deinit,
                                           .sampler = offsetof(server_generation, sampling.options)};
 const server_parser server_completion_parser = {.fields = completion_fields,
                                                 .n_fields = COUNT(completion_fields),
                                                 .n_bytes = sizeof(server_generation),
-                                                .clear = server_clear_generation,
+                                                .deinit = server_generation_deinit,
                                                 .sampler = offsetof(server_generation, sampling.options)};
 const server_parser server_native_parser = {.fields = native_fields,
                                             .n_fields = COUNT(native_fields),
                                             .n_bytes = sizeof(server_generation),
-                                            .clear = server_clear_generation,
+                                            .deinit = server_generation_deinit,
                                             .sampler = offsetof(server_generation, sampling.options)};
 
-void server_clear_generation(void *ctx)
+void server_generation_deinit(void *ctx)
 {
     server_generation *request = ctx;
     free((void *)request->limits.stop.items);
-    server_clear_biases(request);
+    server_free_biases(request);
     free(request->format.owned);
     free((void *)request->sampling.breakers.items);
     free(request->sampling.order);

@@ -86,7 +86,7 @@ static bool parse_tokens(json_t *value, void *ctx, server_problem *problem)
     return server_read_ids(value, "tokens", &request->ids, &request->n_ids, problem);
 }
 
-static void clear_text(void *ctx)
+static void deinit_text(void *ctx)
 {
     server_text_request *request = ctx;
     free(request->ids);
@@ -119,15 +119,15 @@ static const server_field template_fields[] = {
 const server_parser server_tokenize_parser = {.fields = tokenize_fields,
                                               .n_fields = COUNT(tokenize_fields),
                                               .n_bytes = sizeof(server_text_request),
-                                              .clear = clear_text};
+                                              .deinit = deinit_text};
 const server_parser server_detokenize_parser = {.fields = detokenize_fields,
                                                 .n_fields = COUNT(detokenize_fields),
                                                 .n_bytes = sizeof(server_text_request),
-                                                .clear = clear_text};
+                                                .deinit = deinit_text};
 const server_parser server_template_parser = {.fields = template_fields,
                                               .n_fields = COUNT(template_fields),
                                               .n_bytes = sizeof(server_text_request),
-                                              .clear = clear_text};
+                                              .deinit = deinit_text};
 
 // ---------------------------------------------------------------------------------------- Ollama's
 

@@ -129,7 +129,7 @@ frit_status frit_ahead_next(frit_session *session, frit_sampler *sampler, frit_t
     if (status == FRIT_OK && !continues) status = frit_session_push(session, &picked.token, 1, NULL);
     if (status != FRIT_OK) {
         if (continues) forget_last(session);
-        frit_session_drop_picks(session);
+        frit_session_clear_picks(session);
         return status;
     }
     *token = picked.token;

@@ -33,7 +33,7 @@ frit_status frit_session_check_known(const frit_session *session)
                      "the session's last token is not known yet: the step that picks it must run first");
 }
 
-void frit_session_drop_picks(frit_session *session)
+void frit_session_clear_picks(frit_session *session)
 {
     session->pick.n = 0;
 }

@@ -28,7 +28,7 @@ typedef struct frit_pick_requests {                       // tokens that steps p
 frit_pick_request *frit_session_find_pick(const frit_session *session, size_t i);   // after token i, or NULL
 bool frit_session_knows(const frit_session *session, size_t n);                     // true if the first n are known
 frit_status frit_session_check_known(const frit_session *session);   // FRIT_E_INVALID if a token is not known yet
-void frit_session_drop_picks(frit_session *session);                 // keeps the requests' memory
+void frit_session_clear_picks(frit_session *session);                // keeps the requests' memory
 void frit_session_free_picks(frit_session *session);
 // Stores the result of the pick after token i. `tops` are its step's likeliest tokens.
 void frit_session_store_pick(frit_session *session, size_t i, const frit_picked_token *picked,

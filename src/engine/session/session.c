@@ -126,7 +126,7 @@ void frit_session_fail(frit_session *session, frit_status status)
     session->failure.status = status;
     session->results.n_pushes = 0;
     session->results.logits_at = 0;
-    frit_session_drop_picks(session);
+    frit_session_clear_picks(session);
     frit_prefix_forget(session);
 }
 
@@ -316,7 +316,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
                          n_keep);
     frit_prefix_cache(session, n_keep == 0);
     session->failure.status = FRIT_OK;
-    frit_session_drop_picks(session);
+    frit_session_clear_picks(session);
     if (n_keep == 0) session->shift.n_dropped = 0;
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
@@ -445,7 +445,7 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     }
     const bool asked = request_pick(session, sampler);
     frit_status status = run_pending(session);
-    if (asked && status != FRIT_OK) frit_session_drop_picks(session);
+    if (asked && status != FRIT_OK) frit_session_clear_picks(session);
     FRIT_TRY(status);
     if (asked)
         FRIT_TRY(frit_session_picked(session, &picked));
