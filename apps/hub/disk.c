@@ -76,7 +76,7 @@ hub_status hub_write_text(const char *path, const char *text, size_t n)
     hub_close(file);
     if (status == HUB_OK) status = hub_rename(part.text, path);
     if (status == HUB_OK) return status;
-    if (file != HUB_CLOSED) hub_discard(part.text);
+    if (file != HUB_CLOSED) hub_try_remove(part.text);
     return status;
 }
 

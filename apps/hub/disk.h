@@ -34,7 +34,7 @@ hub_status hub_each_entry(const char *folder, hub_entry_fn each, void *ctx);
 // Removes a file, a link, or a folder with its contents. Links are not followed. *freed grows by the bytes of the
 // files.
 hub_status hub_remove(const char *path, uint64_t *freed);
-void hub_discard(const char *path);   // removes a file if possible; keeps the last error
+void hub_try_remove(const char *path);   // removes a file if possible; keeps the last error
 
 // ---------------------------------------------------------------------------------------- open files
 

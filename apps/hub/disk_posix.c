@@ -159,7 +159,7 @@ hub_status hub_remove(const char *path, uint64_t *freed)
     return HUB_OK;
 }
 
-void hub_discard(const char *path)
+void hub_try_remove(const char *path)
 {
     unlink(path);
 }

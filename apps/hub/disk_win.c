@@ -276,7 +276,7 @@ hub_status hub_remove(const char *path, uint64_t *freed)
     return HUB_OK;
 }
 
-void hub_discard(const char *path)
+void hub_try_remove(const char *path)
 {
     wide_path wide;
     if (widen(path, &wide)) DeleteFileW(wide.text);

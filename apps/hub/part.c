@@ -187,8 +187,8 @@ void hub_part_close(hub_part *part)
 }
 
 // Keeps the last error.
-void hub_part_discard(hub_part *part)
+void hub_part_remove(hub_part *part)
 {
     hub_part_close(part);
-    hub_discard(part->path.text);
+    hub_try_remove(part->path.text);
 }

@@ -28,5 +28,5 @@ uint64_t hub_part_chunk_bytes(const hub_part *part, size_t chunk);
 uint64_t hub_part_prefix(const hub_part *part);   // length of the complete prefix of the file
 // Removes the trailer and renames the file.
 hub_status hub_part_finish(hub_part *part, const char *target);
-void hub_part_close(hub_part *part);     // keeps the file
-void hub_part_discard(hub_part *part);   // removes it
+void hub_part_close(hub_part *part);    // keeps the file
+void hub_part_remove(hub_part *part);   // removes it

@@ -439,7 +439,7 @@ static hub_status run(transfer *t)
     close_slots(t);
     if (status == HUB_OK) return hub_part_finish(&t->part, t->o->target);
     if (is_wrong || t->o->n_bytes == UINT64_MAX)
-        hub_part_discard(&t->part);
+        hub_part_remove(&t->part);
     else
         hub_part_close(&t->part);
     return status;

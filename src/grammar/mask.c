@@ -202,8 +202,8 @@ static size_t table_bytes(const frit_masks *m)
                sizeof(uint32_t);
 }
 
-// Discards all rows, because other states are in use now than when the rows were made.
-static void forget(frit_masks *m)
+// Drops all rows, because other states are in use now than when the rows were made.
+static void drop_rows(frit_masks *m)
 {
     for (int32_t i = 0; i < m->n_bitmaps; i++) free(m->bitmaps[i]);
     m->n_rows = m->n_bitmaps = 0;
@@ -318,7 +318,7 @@ static frit_status find_row(frit_masks *m, int32_t state, uint32_t node, int32_t
             if (m->rows[*out].state == state && m->rows[*out].node == node) return FRIT_OK;
         }
     }
-    if (table_bytes(m) > TABLE_BYTES) forget(m);
+    if (table_bytes(m) > TABLE_BYTES) drop_rows(m);
     *out = m->n_rows;
     return add_row(m, state, node);
 }

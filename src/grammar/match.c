@@ -328,7 +328,7 @@ frit_status frit_match_reset(frit_match *match)
 }
 
 // Drops the older half of the marks.
-static void forget(frit_match *match)
+static void drop_marks(frit_match *match)
 {
     const int32_t half = match->n_marks / 2;
     const uint32_t first = match->marks[half].first;
@@ -342,7 +342,7 @@ static void forget(frit_match *match)
 static frit_status mark(frit_match *match)
 {
     if (match->max_marks == 0) return FRIT_OK;
-    if (match->n_marks >= 2 * match->max_marks) forget(match);
+    if (match->n_marks >= 2 * match->max_marks) drop_marks(match);
     FRIT_TRY(FRIT_GROW(match->marks, match->marks_capacity, match->n_marks + 1, what));
     const uint32_t n = (uint32_t)match->now.n;
     FRIT_TRY(FRIT_GROW(match->history, match->history_capacity, match->n_history + n, what));

@@ -76,7 +76,7 @@ void frit_covariance_set_against(frit_covariance *covariance, frit_covariance *o
     other->keeps_rows = true;
 }
 
-void frit_covariance_drop(frit_covariance *covariance, const float *matrix)
+void frit_covariance_free_sums(frit_covariance *covariance, const float *matrix)
 {
     for (int64_t i = 0; i < covariance->n; i++) {
         frit_covariance_entry *entry = &covariance->entries[i];
@@ -88,7 +88,7 @@ void frit_covariance_drop(frit_covariance *covariance, const float *matrix)
     }
 }
 
-void frit_covariance_forget(frit_covariance *covariance)
+void frit_covariance_drop_rows(frit_covariance *covariance)
 {
     for (int64_t i = 0; i < covariance->n; i++) covariance->entries[i].n_kept = covariance->entries[i].n_taken = 0;
 }

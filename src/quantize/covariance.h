@@ -26,7 +26,7 @@ typedef struct frit_covariance_entry {
     float *sums;             // [n_each, width, width], in huge pages
     float *cross;            // [width, width], in huge pages, row by x and column by z - x; NULL: none
     int64_t *counts;         // [n_each]: number of rows
-    float *kept;             // [n_kept, width]: rows since frit_covariance_forget
+    float *kept;             // [n_kept, width]: rows since frit_covariance_drop_rows
     int64_t n_kept, kept_capacity;
     int64_t n_taken;   // rows that were compared with the other engine's
 } frit_covariance_entry;
@@ -64,9 +64,9 @@ const frit_covariance_entry *frit_covariance_find(const frit_covariance *covaria
 // has no sums.
 void frit_covariance_set_against(frit_covariance *covariance, frit_covariance *other);
 // Frees sums or cross sums of an entry with one matrix, which are not read again.
-void frit_covariance_drop(frit_covariance *covariance, const float *matrix);
+void frit_covariance_free_sums(frit_covariance *covariance, const float *matrix);
 // Drops the stored rows. Called before each text, for both engines.
-void frit_covariance_forget(frit_covariance *covariance);
+void frit_covariance_drop_rows(frit_covariance *covariance);
 
 // Enters a matrix. *index becomes -1 if its sums are not wanted. `same` is an entry with the same input, or -1.
 frit_status frit_covariance_enter(frit_covariance *covariance, const char *name, int64_t width, int64_t n_each,

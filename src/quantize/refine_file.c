@@ -21,7 +21,7 @@ static frit_status set_labels(frit_meta *meta, const frit_refine_labels *labels)
     return frit_meta_add_u64(meta, keys[4], labels->n_matrices);
 }
 
-static frit_status forget_origins(frit_checkpoint *ckpt, const frit_map *changed)
+static frit_status remove_origins(frit_checkpoint *ckpt, const frit_map *changed)
 {
     const size_t n = ckpt->n_tensors;
     const frit_value *value = frit_meta_find(&ckpt->meta, FRIT_ORIGINS_KEY);
@@ -46,7 +46,7 @@ frit_status frit_refine_write(const char *path, const char *bytes, size_t n, con
     FRIT_TRY(frit_checkpoint_new(&ckpt, path));
     frit_status status = frit_gguf_parse(ckpt, path, (const uint8_t *)bytes, n);
     if (status == FRIT_OK) status = set_labels(&ckpt->meta, labels);
-    if (status == FRIT_OK && changed) status = forget_origins(ckpt, changed);
+    if (status == FRIT_OK && changed) status = remove_origins(ckpt, changed);
     if (status == FRIT_OK) status = frit_gguf_write(ckpt, path);
     frit_checkpoint_close(ckpt);
     return status;

@@ -118,8 +118,8 @@ static frit_status read_windows(frit_refining *r, bool is_held, frit_covariance 
     FRIT_TRY(frit_refine_stream_begin(&r->changed, sums, r->layer, false));
     frit_refine_windows windows = next_windows(r, 0, is_held);
     for (; windows.n > 0; windows = next_windows(r, windows.first + windows.n * windows.apart, is_held)) {
-        if (!r->keeps_all) frit_covariance_forget(kept);
-        if (!r->keeps_all) frit_covariance_forget(sums);
+        if (!r->keeps_all) frit_covariance_drop_rows(kept);
+        if (!r->keeps_all) frit_covariance_drop_rows(sums);
         FRIT_TRY(run_windows(r, windows, is_read, sums));
     }
     const uint64_t now = frit_time_ns();
@@ -143,7 +143,7 @@ static frit_status find_matrices(frit_refining *r)
     r->kept->keeps_rows = true;
     FRIT_TRY(frit_refine_stream_begin(&r->original, r->kept, r->layer, false));
     FRIT_TRY(frit_refine_stream_run(&r->original, (frit_refine_windows){0, 1, 1}, 1));
-    frit_covariance_forget(r->kept);
+    frit_covariance_drop_rows(r->kept);
     for (int64_t i = 0; i < r->kept->n; i++)
         if (r->kept->entries[i].source == i)
             n_bytes += (uint64_t)r->options->n_tokens * (uint64_t)r->kept->entries[i].width * sizeof(float);

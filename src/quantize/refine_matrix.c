@@ -59,8 +59,8 @@ static frit_status read_weights(const frit_refining *r, const matrix *m)
 static void drop_sums(void *ctx, const float *numbers)
 {
     const frit_refining *r = ctx;
-    frit_covariance_drop(r->sums, numbers);
-    frit_covariance_drop(r->held, numbers);
+    frit_covariance_free_sums(r->sums, numbers);
+    frit_covariance_free_sums(r->held, numbers);
 }
 
 static frit_status prepare_input(frit_refining *r, const frit_covariance_entry *sums, int64_t index)

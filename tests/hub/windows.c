@@ -180,7 +180,7 @@ static void a_process_that_ends_leaves_its_part_and_its_lock(const char *program
     CHECK(hub_read_text("m.gguf", N_BYTES, &text, &n) == HUB_OK && n == N_BYTES && memcmp(text, letters, n) == 0);
     free(text);
     CHECK(hub_part_open(&part, "m.part", "etag", N_BYTES) == HUB_OK);
-    hub_part_discard(&part);
+    hub_part_remove(&part);
     CHECK(hub_file_bytes("m.part") == UINT64_MAX);
 }
 

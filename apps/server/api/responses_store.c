@@ -256,7 +256,7 @@ bool server_store_put(server_store *store, const char *id, size_t key, server_st
 }
 
 // Drops an entry whose file cannot be read. The file stays.
-static void forget_entry(server_store *store, const char *id, size_t key)
+static void drop_named(server_store *store, const char *id, size_t key)
 {
     pthread_mutex_lock(&store->lock);
     entry *e = find_entry(store, id, key);
@@ -276,7 +276,7 @@ bool server_store_get(server_store *store, const char *id, size_t key, server_st
     }
     pthread_mutex_unlock(&store->lock);
     if (is_filed && server_disk_read(store->disk, id, copy)) return true;
-    if (is_filed) forget_entry(store, id, key);
+    if (is_filed) drop_named(store, id, key);
     if (copy->response && copy->history && copy->message) return true;
     server_stored_deinit(copy);
     return false;

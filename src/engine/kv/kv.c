@@ -246,7 +246,7 @@ static frit_status own_pages(frit_kv *kv, int32_t g, frit_kv_table *table, int32
         (is_cached(group, table, n_done) && frit_kv_available(group) > end - table->end))
         FRIT_TRY(replace_by_copy(kv, g, table, n_done));
     else if (is_cached(group, table, n_done))
-        frit_kv_forget_page(kv, g, table->pages[n_done / FRIT_PAGE_TOKENS]);
+        frit_kv_drop_page(kv, g, table->pages[n_done / FRIT_PAGE_TOKENS]);
     while (table->end < end) append_page(kv, g, table);
     return FRIT_OK;
 }
@@ -367,8 +367,8 @@ const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int3
     if (kv->max_snapshots == 0) return NULL;
     frit_kv_drop_draft_snapshot(kv, map);
     if (map->n_snapshots == kv->max_snapshots) frit_kv_drop_oldest(kv, map);
-    frit_kv_snapshot *snapshot = frit_kv_free_snapshot(kv);
-    while (!snapshot && frit_kv_drop_oldest(kv, map)) snapshot = frit_kv_free_snapshot(kv);
+    frit_kv_snapshot *snapshot = frit_kv_unused_snapshot(kv);
+    while (!snapshot && frit_kv_drop_oldest(kv, map)) snapshot = frit_kv_unused_snapshot(kv);
     if (!snapshot) return NULL;
     snapshot->n_refs = 1;
     snapshot->at = at;

@@ -262,12 +262,12 @@ frit_status frit_kv_ref_found(frit_kv *kv, frit_kv_map *map, const frit_kv_found
 void frit_kv_cache_text(frit_kv *kv, frit_kv_map *map, const frit_kv_text *text, bool ends);
 void frit_kv_trim_page_list(frit_kv *kv, frit_kv_map *map, int32_t n_positions);   // to the first n_positions
 // Removes the map's pages from the prefix cache, because their contents cannot be trusted.
-void frit_kv_forget_text(frit_kv *kv, frit_kv_map *map);
-void frit_kv_forget_page(frit_kv *kv, int32_t group, int32_t page);   // the prefix cache drops it: contents will change
+void frit_kv_drop_text(frit_kv *kv, frit_kv_map *map);
+void frit_kv_drop_page(frit_kv *kv, int32_t group, int32_t page);   // the prefix cache drops it: contents will change
 // Evicts an idle page, to host memory if there is room.
 void frit_kv_reclaim_page(frit_kv *kv, int32_t group, int32_t page);
 // Returns a snapshot that no map uses. Takes one of the prefix cache if no other is free. NULL if all are in use.
-frit_kv_snapshot *frit_kv_free_snapshot(frit_kv *kv);
+frit_kv_snapshot *frit_kv_unused_snapshot(frit_kv *kv);
 
 // ------------------------------------------------------------------------------- the host's memory (kv_host.c)
 

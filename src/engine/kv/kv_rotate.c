@@ -164,7 +164,7 @@ frit_status frit_kv_own_pages(frit_kv *kv, int32_t group, frit_kv_table *table, 
         if (frit_kv_available(g) > 0)
             FRIT_TRY(copy_page(kv, group, &table->pages[p]));
         else
-            frit_kv_forget_page(kv, group, table->pages[p]);
+            frit_kv_drop_page(kv, group, table->pages[p]);
     }
     return FRIT_OK;
 }

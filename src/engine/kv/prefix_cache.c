@@ -7,7 +7,7 @@
 
 // ------------------------------------------------------------------------------- eviction
 
-void frit_kv_forget_page(frit_kv *kv, int32_t g, int32_t page)
+void frit_kv_drop_page(frit_kv *kv, int32_t g, int32_t page)
 {
     const int32_t owner = kv->groups[g].owners[page];
     if (kv->groups[g].window == 0) {
@@ -28,7 +28,7 @@ void frit_kv_reclaim_page(frit_kv *kv, int32_t g, int32_t page)
         if (kv->groups[g].window == 0)
             frit_kv_drop_entries(kv, owner, true);
         else
-            frit_kv_forget_page(kv, g, page);
+            frit_kv_drop_page(kv, g, page);
         return;
     }
     entry->pages[g] = -1;
@@ -276,8 +276,8 @@ static void attach_map_snapshot(frit_kv *kv, const frit_kv_map *map, int32_t i, 
 static void attach_current_states(frit_kv *kv, frit_kv_map *map, int32_t i)
 {
     if (kv->state_bytes == 0 || map->state == 0 || frit_kv_entry_at(kv, i)->snapshot >= 0) return;
-    frit_kv_snapshot *snapshot = frit_kv_free_snapshot(kv);
-    while (!snapshot && frit_kv_drop_oldest(kv, map)) snapshot = frit_kv_free_snapshot(kv);
+    frit_kv_snapshot *snapshot = frit_kv_unused_snapshot(kv);
+    while (!snapshot && frit_kv_drop_oldest(kv, map)) snapshot = frit_kv_unused_snapshot(kv);
     if (snapshot && frit_kv_copy_states(kv, map->state, snapshot->state) == FRIT_OK) attach_snapshot(kv, i, snapshot);
 }
 
@@ -345,7 +345,7 @@ void frit_kv_trim_page_list(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
         set_page_list(kv, map, frit_kv_entry_at(kv, list->entry)->parent, list->n - 1);
 }
 
-void frit_kv_forget_text(frit_kv *kv, frit_kv_map *map)
+void frit_kv_drop_text(frit_kv *kv, frit_kv_map *map)
 {
     frit_kv_trim_page_list(kv, map, INT32_MAX);
     frit_kv_trim_page_list(kv, map, FRIT_PAGE_TOKENS);
@@ -353,7 +353,7 @@ void frit_kv_forget_text(frit_kv *kv, frit_kv_map *map)
     map->page_list.n = 0;
 }
 
-frit_kv_snapshot *frit_kv_free_snapshot(frit_kv *kv)
+frit_kv_snapshot *frit_kv_unused_snapshot(frit_kv *kv)
 {
     frit_kv_snapshot *oldest = NULL;
     for (int32_t i = 0; i < kv->n_snapshots; i++) {

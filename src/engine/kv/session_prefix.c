@@ -92,9 +92,9 @@ void frit_prefix_cache(frit_session *session, bool ends)
     frit_kv_cache_text(&session->engine->kv, &session->map, &text, ends);
 }
 
-void frit_prefix_forget(frit_session *session)
+void frit_prefix_drop(frit_session *session)
 {
-    if (session->prefix.root && !session->prefix.is_foreign) frit_kv_forget_text(&session->engine->kv, &session->map);
+    if (session->prefix.root && !session->prefix.is_foreign) frit_kv_drop_text(&session->engine->kv, &session->map);
     session->prefix.is_foreign = true;
 }
 

@@ -18,7 +18,7 @@ bool frit_prefix_begin(frit_session *session);
 bool frit_prefix_has_room(const frit_session *session);   // true if there are pages for all of its tokens
 // Stores what has run for other sessions; all of it where the session `ends`.
 void frit_prefix_cache(frit_session *session, bool ends);
-void frit_prefix_forget(frit_session *session);   // what it has run is found no more
+void frit_prefix_drop(frit_session *session);   // what it has run is found no more
 frit_status frit_prefix_join(frit_session *session);
 void frit_prefix_leave(frit_session *session);
 frit_status frit_prefix_adapt(frit_session *session);           // after its adapters have changed

@@ -225,7 +225,7 @@ static frit_status start_tokens(running *r, size_t i, const frit_token *tokens, 
     r->busy = status == FRIT_OK;
     if (status != FRIT_OK) {
         frit_session_truncate(r->session, 0);
-        frit_session_drop_source(r->session);
+        frit_session_release_source(r->session);
     }
     return status;
 }
@@ -292,7 +292,7 @@ static frit_status run_all(embedding *e, const frit_embed_item *items, size_t n_
             FRIT_TRY(frit_session_status(r->session));
             FRIT_TRY(finish_item(r));
             FRIT_TRY(frit_session_truncate(r->session, 0));
-            frit_session_drop_source(r->session);
+            frit_session_release_source(r->session);
         }
     }
 }

@@ -127,7 +127,7 @@ void frit_session_fail(frit_session *session, frit_status status)
     session->results.n_pushes = 0;
     session->results.logits_at = 0;
     frit_session_clear_picks(session);
-    frit_prefix_forget(session);
+    frit_prefix_drop(session);
 }
 
 // ------------------------------------------------------------------------------- pushing
@@ -220,7 +220,7 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
 
 // ------------------------------------------------------------------------------- sources
 
-void frit_session_drop_source(frit_session *session)
+void frit_session_release_source(frit_session *session)
 {
     if (session->engine) frit_kv_release_source(&session->engine->kv, &session->map);
     session->source.n = 0;
@@ -272,7 +272,7 @@ frit_status frit_session_encode(frit_session *session, const frit_token *tokens,
     FRIT_TRY(check_source(session, tokens, n_tokens, &chosen));
     FRIT_TRY(frit_engine_grow(session->engine, n_tokens));   // before the session is changed
     FRIT_TRY(frit_session_truncate(session, 0));
-    frit_session_drop_source(session);
+    frit_session_release_source(session);
     FRIT_TRY(frit_session_set_source(session, tokens, n_tokens));
     session->source.options = chosen;
     return FRIT_OK;

@@ -94,7 +94,7 @@ void frit_session_fail(frit_session *session, frit_status status);
 
 // Queues all tokens that ran again, to give no results but the last token's logits, and releases their pages.
 void frit_session_run_again(frit_session *session);
-void frit_session_drop_source(frit_session *session);   // releases its pages
+void frit_session_release_source(frit_session *session);   // releases its pages
 // Gives a session without a source one that waits to be encoded. `tokens` may be unaligned.
 frit_status frit_session_set_source(frit_session *session, const void *tokens, size_t n);
 typedef enum frit_result { FRIT_RESULT_NONE, FRIT_RESULT_LOGITS, FRIT_RESULT_HIDDEN } frit_result;

@@ -337,12 +337,12 @@ static frit_status restore_session(frit_session *session, const frit_saved *save
     if (h->n_encoded < h->n_source) FRIT_TRY(frit_engine_grow(session->engine, h->n_source));
     FRIT_TRY(frit_session_set_note(session, (const char *)saved->note, (size_t)h->n_note_bytes));
     FRIT_TRY(frit_session_truncate(session, 0));
-    frit_session_drop_source(session);
+    frit_session_release_source(session);
     frit_status status = h->n_source > 0 ? restore_source(session, saved) : FRIT_OK;
     if (status == FRIT_OK) status = restore_cache(session, saved);
     if (status != FRIT_OK) {
         frit_kv_release(&session->engine->kv, &session->map);
-        frit_session_drop_source(session);
+        frit_session_release_source(session);
         return status;
     }
     memcpy(session->tokens, saved->tokens, h->n_tokens * sizeof *session->tokens);

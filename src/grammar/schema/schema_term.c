@@ -274,7 +274,7 @@ typedef struct place {   // the position of a schema, and its purpose
 static frit_status expand(schema *s, place p, bool negated, terms *out);
 
 // Clears what the terms have seen or named: a schema that does not hold does not count.
-static void forget_seen(terms *list)
+static void clear_seen(terms *list)
 {
     for (int32_t i = 0; i < list->n; i++) {
         list->items[i].named = no_keys;
@@ -297,7 +297,7 @@ static frit_status expand_sub(schema *s, const place *p, json_t *value, bool neg
     const frit_status status =
         expand(s, (place){value, frit_schema_base(s, value, p->base), p->type, p->seen}, negated, out);
     s->depth--;
-    if (negated) forget_seen(out);
+    if (negated) clear_seen(out);
     return status;
 }
 
@@ -446,7 +446,7 @@ static frit_status expand_part(schema *s, const place *p, int i, bool negated, b
         return expand_choice(s, p, value, i == 2, negated, out);
     case 3:
         FRIT_TRY(expand_sub(s, &(place){p->value, p->base, p->type, false}, value, !negated, out));
-        forget_seen(out);
+        clear_seen(out);
         return FRIT_OK;
     case 4:
         return expand_if(s, p, negated, out);

@@ -310,7 +310,7 @@ static void run(frit_parts *s)
     s->held.len -= keep;
 }
 
-static void forget_given(frit_parts *s)
+static void clear_given(frit_parts *s)
 {
     if (s->n_given < s->n_parts) return;
     s->n_parts = s->n_given = 0;
@@ -319,14 +319,14 @@ static void forget_given(frit_parts *s)
 
 void frit_parts_push(frit_parts *s, frit_str bytes)
 {
-    forget_given(s);
+    clear_given(s);
     frit_buf_append(&s->held, bytes.ptr, bytes.len);
     run(s);
 }
 
 void frit_parts_end(frit_parts *s)
 {
-    forget_given(s);
+    clear_given(s);
     s->last = true;
     run(s);
     while (reads_call(s) && s->call_at < s->held.len && !s->failed) {   // an incomplete call is text
