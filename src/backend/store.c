@@ -48,23 +48,23 @@ frit_status frit_stores_acquire(frit_stores *stores, const char *form, frit_stat
                                 void *ctx, frit_store **out)
 {
     *out = NULL;
-    frit_lock_take(stores->lock);
+    frit_lock_acquire(stores->lock);
     const frit_status status = find_or_make(stores, form, make, ctx, out);
-    frit_lock_give(stores->lock);
+    frit_lock_release(stores->lock);
     return status;
 }
 
 void frit_stores_release(frit_stores *stores, frit_store *store)
 {
     if (!store) return;
-    frit_lock_take(stores->lock);
+    frit_lock_acquire(stores->lock);
     const bool is_last = --store->n_devices == 0;
     for (frit_store **at = &stores->first; is_last && *at; at = &(*at)->next)
         if (*at == store) {
             *at = store->next;
             break;
         }
-    frit_lock_give(stores->lock);
+    frit_lock_release(stores->lock);
     if (is_last) store->free(store);
 }
 
@@ -72,8 +72,8 @@ int frit_stores_count(const frit_stores *stores, uint64_t *n_bytes)
 {
     int n = 0;
     *n_bytes = 0;
-    frit_lock_take(stores->lock);
+    frit_lock_acquire(stores->lock);
     for (const frit_store *s = stores->first; s; s = s->next, n++) *n_bytes += s->n_bytes(s);
-    frit_lock_give(stores->lock);
+    frit_lock_release(stores->lock);
     return n;
 }

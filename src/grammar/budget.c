@@ -31,7 +31,7 @@ frit_status frit_budget_look(frit_budget *budget)
     return FRIT_OK;
 }
 
-frit_status frit_budget_take(frit_budget *budget, size_t bytes)
+frit_status frit_budget_acquire(frit_budget *budget, size_t bytes)
 {
     if (!budget) return FRIT_OK;
     FRIT_TRY(frit_budget_spend(budget, (int64_t)(bytes / 64 < INT32_MAX ? bytes / 64 : INT32_MAX)));
@@ -42,9 +42,9 @@ frit_status frit_budget_take(frit_budget *budget, size_t bytes)
 
 void *frit_budget_resize(frit_budget *budget, void *items, size_t before, size_t after)
 {
-    if (frit_budget_take(budget, after) != FRIT_OK) return NULL;
+    if (frit_budget_acquire(budget, after) != FRIT_OK) return NULL;
     void *more = realloc(items, after ? after : 1);
-    frit_budget_give(budget, more ? before : after);
+    frit_budget_release(budget, more ? before : after);
     return more;
 }
 

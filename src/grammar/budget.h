@@ -4,7 +4,7 @@
 //
 //     FRIT_TRY(frit_budget_spend(budget, n));             // before or within a loop of n steps
 //     items = frit_budget_resize(budget, items, n * sizeof *items, room * sizeof *items);   // as realloc
-//     free(items); frit_budget_give(budget, room * sizeof *items);
+//     free(items); frit_budget_release(budget, room * sizeof *items);
 //
 // Functions take NULL for a budget without limits.
 #pragma once
@@ -24,7 +24,7 @@ enum { FRIT_BUDGET_STEPS = 120000000, FRIT_BUDGET_BYTES = 224 << 20 };
 // Checks the limits: FRIT_E_LIMIT if there are more steps or bytes than allowed, FRIT_E_CANCELLED if `cancelled`
 // returns true.
 frit_status frit_budget_look(frit_budget *budget);
-frit_status frit_budget_take(frit_budget *budget, size_t bytes);
+frit_status frit_budget_acquire(frit_budget *budget, size_t bytes);
 // Resizes items from `before` to `after` bytes. NULL: frit_budget_fail has the reason, and the old items stay valid.
 void *frit_budget_resize(frit_budget *budget, void *items, size_t before, size_t after);
 // The status and error of a failure: of the budget or, if the budget has not failed, of memory.
@@ -40,7 +40,7 @@ static inline frit_status frit_budget_spend(frit_budget *budget, int64_t steps)
     return budget->steps < budget->pause ? FRIT_OK : frit_budget_look(budget);
 }
 
-static inline void frit_budget_give(frit_budget *budget, size_t bytes)
+static inline void frit_budget_release(frit_budget *budget, size_t bytes)
 {
     if (budget) budget->bytes -= bytes;
 }

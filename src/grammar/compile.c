@@ -169,7 +169,7 @@ static int find_live(compiler *c, int32_t r)
 {
     const frit_dfa *d = &c->dfas[r];
     if (c->draft->rules[r].is_entry) return 1;
-    if (!c->live[r] && frit_budget_take(c->budget, (size_t)d->n_states + 16) == FRIT_OK)
+    if (!c->live[r] && frit_budget_acquire(c->budget, (size_t)d->n_states + 16) == FRIT_OK)
         c->live[r] = calloc((size_t)d->n_states, 1);
     unsigned char *live = c->live[r];
     if (!live) return -1;
@@ -383,7 +383,7 @@ static frit_status add_counter(frit_automaton *g, const frit_counter *from, int3
 static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *base)
 {
     g->n_rules = c->n_rules;
-    FRIT_TRY(frit_budget_take(c->budget, automaton_bytes(g)));
+    FRIT_TRY(frit_budget_acquire(c->budget, automaton_bytes(g)));
     g->states = calloc((size_t)g->n_states + 1, sizeof *g->states);
     g->bytes = calloc((size_t)g->n_bytes + 1, sizeof *g->bytes);
     g->calls = calloc((size_t)g->n_calls + 1, sizeof *g->calls);
@@ -422,7 +422,7 @@ static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *bas
 static frit_status allocate(compiler *c)
 {
     const size_t n = (size_t)c->n_rules;
-    FRIT_TRY(frit_budget_take(c->budget, n * (24 + sizeof *c->dfas + sizeof *c->live)));
+    FRIT_TRY(frit_budget_acquire(c->budget, n * (24 + sizeof *c->dfas + sizeof *c->live)));
     c->reached = calloc(n, 1);
     c->nullable = calloc(n, 1);
     c->productive = calloc(n, 1);

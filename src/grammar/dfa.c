@@ -78,7 +78,7 @@ void frit_dfa_free(frit_dfa *dfa)
     free(dfa->first);
     free(dfa->edges);
     free(dfa->final);
-    frit_budget_give(dfa->budget, dfa->bytes);
+    frit_budget_release(dfa->budget, dfa->bytes);
     *dfa = (frit_dfa){0};
 }
 
@@ -95,7 +95,7 @@ static void *new_items(frit_budget *budget, size_t n, size_t size)
 
 static void free_items(frit_budget *budget, void *items, size_t n, size_t size)
 {
-    if (items) frit_budget_give(budget, (n + 1) * size);
+    if (items) frit_budget_release(budget, (n + 1) * size);
     free(items);
 }
 
@@ -409,7 +409,7 @@ static void free_sets(sets *s)
     free(s->items);
     free(s->start);
     free(s->buckets);
-    frit_budget_give(s->budget, s->bytes);
+    frit_budget_release(s->budget, s->bytes);
 }
 
 // ------------------------------------------------------------------------------------- subsets
@@ -436,7 +436,7 @@ static bool sort_edges(subset_work *w)
     const frit_nfa *nfa = w->nfa;
     const size_t n = (size_t)nfa->n_states;
     const size_t bytes = 5 * (n + 2) * sizeof *w->first + ((size_t)nfa->n_edges + 1) * sizeof *w->edges;
-    if (frit_budget_take(w->budget, bytes) != FRIT_OK) return false;
+    if (frit_budget_acquire(w->budget, bytes) != FRIT_OK) return false;
     w->bytes = bytes;
     if (frit_budget_spend(w->budget, 2 * (int64_t)nfa->n_edges + nfa->n_states) != FRIT_OK) return false;
     w->first = calloc(n + 2, sizeof *w->first);
@@ -615,7 +615,7 @@ frit_status frit_dfa_new(frit_dfa *out, const frit_nfa *nfa, frit_fragment part)
     free(w.points);
     free(w.leaving);
     free(w.targets);
-    frit_budget_give(budget, w.bytes);
+    frit_budget_release(budget, w.bytes);
     if (status == FRIT_OK) status = trim(&b.dfa);
     if (status == FRIT_OK) status = frit_dfa_minimize(&b.dfa);
     if (status != FRIT_OK) frit_dfa_free(&b.dfa);

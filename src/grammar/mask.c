@@ -397,9 +397,9 @@ static frit_status put_together(frit_masks *m, frit_match *match, uint32_t *mask
 frit_status frit_masks_get(frit_masks *m, frit_match *match, uint32_t *mask)
 {
     if (match->now.n == 0) memset(mask, 0, (size_t)frit_mask_words(m->trie->n_vocab) * sizeof *mask);
-    frit_lock_take(m->lock);
+    frit_lock_acquire(m->lock);
     const frit_status status = put_together(m, match, mask);
-    frit_lock_give(m->lock);
+    frit_lock_release(m->lock);
     for (int32_t i = 0; i < m->trie->n_ends && match->now.final; i++)
         mask[m->trie->ends[i] / 32] |= 1u << (m->trie->ends[i] % 32);
     return status;

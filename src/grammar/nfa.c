@@ -9,7 +9,7 @@
 void frit_nfa_free(frit_nfa *nfa)
 {
     free(nfa->edges);
-    frit_budget_give(nfa->budget, (size_t)nfa->room * sizeof *nfa->edges);
+    frit_budget_release(nfa->budget, (size_t)nfa->room * sizeof *nfa->edges);
     *nfa = (frit_nfa){.budget = nfa->budget};
 }
 

@@ -45,7 +45,7 @@ static int32_t add(frit_draft *draft, frit_str name)
         draft->failed = frit_fail(FRIT_E_LIMIT, "the grammar has more than %d rules", FRIT_GRAMMAR_RULES);
         return -1;
     }
-    const bool has_room = frit_budget_take(&draft->budget, name.len + 48) == FRIT_OK;
+    const bool has_room = frit_budget_acquire(&draft->budget, name.len + 48) == FRIT_OK;
     char *copy = has_room ? malloc(name.len + 1) : NULL;
     if (!copy || (draft->n_rules == draft->room && !grow(draft))) {
         free(copy);

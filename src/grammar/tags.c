@@ -644,14 +644,14 @@ frit_status frit_tags_add_text(frit_draft *draft, frit_str text, const frit_tags
         return frit_fail(FRIT_E_LIMIT, "the structural tag has %zu bytes; expected at most %d", text.len,
                          FRIT_GRAMMAR_TEXT);
     const size_t bytes = frit_json_bytes(text);   // allocated while the tags are compiled
-    FRIT_TRY(frit_budget_take(&draft->budget, bytes));
+    FRIT_TRY(frit_budget_acquire(&draft->budget, bytes));
     json_t *root = json_loadb(text.ptr, text.len, 0, &error);   // no answer contains the zero character
     if (!root)
         return frit_fail(FRIT_E_INVALID, "structural tag, line %d, column %d: %s", error.line, error.column,
                          error.text);
     const frit_status status = add_all(&t, root, rule);
     json_decref(root);
-    frit_budget_give(&draft->budget, bytes);
+    frit_budget_release(&draft->budget, bytes);
     return status;
 }
 

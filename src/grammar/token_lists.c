@@ -287,11 +287,11 @@ frit_status frit_plain_tokens_get(const frit_token_trie *trie, uint64_t classes,
     frit_token_lists *lists = trie->lists;
     frit_status status = FRIT_OK;
     *out = NULL;
-    frit_lock_take(lists->lock);
+    frit_lock_acquire(lists->lock);
     for (int i = 0; i < lists->n_plain; i++)
         if (lists->plain[i]->classes == classes) *out = lists->plain[i];
     if (!*out) status = add_plain(lists, trie, classes, out);
-    frit_lock_give(lists->lock);
+    frit_lock_release(lists->lock);
     return status;
 }
 
@@ -301,10 +301,10 @@ frit_status frit_string_tokens_get(const frit_token_trie *trie, const frit_dfa *
     frit_token_lists *lists = trie->lists;
     frit_status status = FRIT_OK;
     *out = NULL;
-    frit_lock_take(lists->lock);
+    frit_lock_acquire(lists->lock);
     for (int i = 0; i < lists->n_strings; i++)
         if (frit_dfa_same(&lists->strings[i]->character, character)) *out = lists->strings[i];
     if (!*out) status = add_strings(lists, trie, character, out);
-    frit_lock_give(lists->lock);
+    frit_lock_release(lists->lock);
     return status;
 }

@@ -377,11 +377,11 @@ static void count_locked(void *ctx, int part, int parts)
     (void)parts;
     locked *l = ctx;
     for (int i = 0; i < 500; i++) {
-        frit_lock_take(l->lock);
+        frit_lock_acquire(l->lock);
         const int n = l->n;
         if (i % 100 == part) usleep(100);
         l->n = n + 1;
-        frit_lock_give(l->lock);
+        frit_lock_release(l->lock);
     }
 }
 
@@ -409,7 +409,7 @@ static void tell_or_hear(void *ctx, int part, int parts)
     (void)parts;
     news *n = ctx;
     if (part == 0) {
-        frit_lock_take(n->lock);
+        frit_lock_acquire(n->lock);
         atomic_store(&n->is_taken, 1);
         while (atomic_load(&n->n_heard) < 1) usleep(100);   // without news
         while (atomic_load(&n->n_heard) < 3) {
@@ -421,7 +421,7 @@ static void tell_or_hear(void *ctx, int part, int parts)
         while (!atomic_load(&n->is_taken)) usleep(100);
         while (!frit_lock_wait(n->lock, &seen)) atomic_fetch_add(&n->n_heard, 1);
     }
-    frit_lock_give(n->lock);
+    frit_lock_release(n->lock);
 }
 
 static void threads_that_wait_for_a_lock_hear_news(void **state)
@@ -433,7 +433,7 @@ static void threads_that_wait_for_a_lock_hear_news(void **state)
     assert_ok(frit_lock_new(&n.lock));
     frit_pool_run(pool, tell_or_hear, &n);
     assert_true(n.n_heard >= 3);
-    frit_lock_take(n.lock);   // both gave it back
+    frit_lock_acquire(n.lock);   // both gave it back
     frit_lock_free(n.lock);
     frit_pool_free(pool);
 }

@@ -28,7 +28,7 @@ void server_http_refuse_body(server_http_request *r)
 void server_http_free_body(server_http_request *r)
 {
     atomic_fetch_sub(&r->http->body_bytes, r->capacity);
-    server_key_drop(r->exchange.caller, r->capacity);
+    server_key_release_bytes(r->exchange.caller, r->capacity);
     free(r->body);
     r->body = NULL;
     r->n_body = r->capacity = 0;
@@ -45,10 +45,10 @@ static bool grow_body(server_http_request *r, size_t n)
     if (capacity > most && most >= r->n_body + n) capacity = most;
     const size_t more = capacity - r->capacity;
     server_key *key = r->exchange.caller;
-    const bool fits = server_key_hold(key, more, SERVER_MAX_BODIES_OF_KEY);
+    const bool fits = server_key_acquire_bytes(key, more, SERVER_MAX_BODIES_OF_KEY);
     if (atomic_fetch_add(&r->http->body_bytes, more) + more > SERVER_MAX_BODIES || !fits) {
         atomic_fetch_sub(&r->http->body_bytes, more);
-        if (fits) server_key_drop(key, more);
+        if (fits) server_key_release_bytes(key, more);
         server_refuse(&r->exchange.problem, 503, "too_many_bodies", NULL,
                       "the bodies of requests that are being read have %d MiB together%s",
                       (fits ? SERVER_MAX_BODIES : SERVER_MAX_BODIES_OF_KEY) >> 20, fits ? "" : ", those of this key");
@@ -58,7 +58,7 @@ static bool grow_body(server_http_request *r, size_t n)
     char *body = realloc(r->body, capacity);
     if (!body) {
         atomic_fetch_sub(&r->http->body_bytes, more);
-        server_key_drop(key, more);
+        server_key_release_bytes(key, more);
         return server_refuse_status(&r->exchange.problem, 500, NULL, FRIT_E_MEMORY);
     }
     r->body = body;

@@ -239,7 +239,7 @@ void server_key_leave(server_key *key)
     pthread_mutex_unlock(&key->lock);
 }
 
-bool server_key_hold(server_key *key, size_t n_bytes, size_t most)
+bool server_key_acquire_bytes(server_key *key, size_t n_bytes, size_t most)
 {
     if (!key) return true;
     pthread_mutex_lock(&key->lock);
@@ -249,7 +249,7 @@ bool server_key_hold(server_key *key, size_t n_bytes, size_t most)
     return good;
 }
 
-void server_key_drop(server_key *key, size_t n_bytes)
+void server_key_release_bytes(server_key *key, size_t n_bytes)
 {
     if (!key) return;
     pthread_mutex_lock(&key->lock);

@@ -60,8 +60,8 @@ typedef struct server_allowance {
 } server_allowance;
 void server_key_allowances(server_key *key, double now, server_allowance *requests, server_allowance *tokens);
 // Counts bytes of bodies in memory. False: the key would have more than `most`, and the bytes are not counted.
-bool server_key_hold(server_key *key, size_t n_bytes, size_t most);
-void server_key_drop(server_key *key, size_t n_bytes);
+bool server_key_acquire_bytes(server_key *key, size_t n_bytes, size_t most);
+void server_key_release_bytes(server_key *key, size_t n_bytes);
 // Counts tokens that were served to the key.
 void server_key_charge(server_key *key, size_t n_prompt, size_t n_answer);
 // Reserves n tokens of the limit for a request, or as many as are left, and gives their number as *kept. The caller

@@ -530,7 +530,7 @@ bool frit_lock_wait(frit_lock *lock, uint32_t *seen)
     }
 }
 
-void frit_lock_take(frit_lock *lock)
+void frit_lock_acquire(frit_lock *lock)
 {
     uint32_t seen = 0;
     while (!frit_lock_wait(lock, &seen)) {
@@ -543,7 +543,7 @@ void frit_lock_news(frit_lock *lock)
     frit_os_word_wake(&lock->word);
 }
 
-void frit_lock_give(frit_lock *lock)
+void frit_lock_release(frit_lock *lock)
 {
     atomic_fetch_add(&lock->word.value, 1);
     frit_os_word_wake(&lock->word);

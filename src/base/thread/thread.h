@@ -67,15 +67,15 @@ void frit_once_run(frit_once *once, void (*fn)(void));
 // A lock for long work. Threads that wait for it get news from its owner, and may give up.
 //
 //     uint32_t seen = 0;
-//     while (!frit_lock_wait(lock, &seen))             // true: the lock is taken
+//     while (!frit_lock_wait(lock, &seen))             // true: the lock is acquired
 //         if (!progress(ctx, done)) return FRIT_E_CANCELLED;
 //     ...                                              // frit_lock_news(lock), now and then
-//     frit_lock_give(lock);
+//     frit_lock_release(lock);
 typedef struct frit_lock frit_lock;
 frit_status frit_lock_new(frit_lock **out);
 void frit_lock_free(frit_lock *lock);   // NULL is fine
-void frit_lock_take(frit_lock *lock);
+void frit_lock_acquire(frit_lock *lock);
 // Takes the lock and returns true, or returns false: once when the wait begins (*seen is 0), then at each news.
 bool frit_lock_wait(frit_lock *lock, uint32_t *seen);
 void frit_lock_news(frit_lock *lock);   // called by the owner only
-void frit_lock_give(frit_lock *lock);
+void frit_lock_release(frit_lock *lock);

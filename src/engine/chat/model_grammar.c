@@ -105,9 +105,9 @@ frit_status frit_grammar_add(frit_draft *draft, const frit_model *model, frit_st
 static frit_status prepare_masks(frit_grammar *grammar, frit_model *model, const frit_chat *chat)
 {
     struct frit_model_trie *trie = &model->tries[!chat ? 0 : chat == model->tool_chat ? 2 : 1];
-    frit_lock_take(model->trie_lock);
+    frit_lock_acquire(model->trie_lock);
     const frit_status status = trie->trie ? FRIT_OK : make_trie(trie, model, chat);
-    frit_lock_give(model->trie_lock);
+    frit_lock_release(model->trie_lock);
     FRIT_TRY(status);
     grammar->trie = trie->trie;
     grammar->pieces = trie->pieces;

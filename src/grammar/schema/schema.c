@@ -364,14 +364,14 @@ frit_status frit_schema_add_text(frit_draft *draft, frit_str text, const frit_sc
         return frit_fail(FRIT_E_LIMIT, "the JSON schema has %zu bytes; expected at most %d", text.len,
                          FRIT_GRAMMAR_TEXT);
     const size_t bytes = frit_json_bytes(text);   // allocated while the schema is compiled
-    FRIT_TRY(frit_budget_take(&draft->budget, bytes));
+    FRIT_TRY(frit_budget_acquire(&draft->budget, bytes));
     FRIT_TRY(frit_budget_spend(&draft->budget, (int64_t)(bytes + 4 * text.len) / 8));
     json_t *root = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!root)
         return frit_fail(FRIT_E_INVALID, "JSON schema, line %d, column %d: %s", error.line, error.column, error.text);
     const frit_status status = frit_schema_add(draft, root, options, form, rule);
     json_decref(root);
-    frit_budget_give(&draft->budget, bytes);
+    frit_budget_release(&draft->budget, bytes);
     return status;
 }
 

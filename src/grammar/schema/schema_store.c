@@ -14,7 +14,7 @@ frit_status frit_schema_no_memory(const schema *s)
 
 void *frit_schema_alloc(schema *s, size_t n, size_t size)
 {
-    const bool fits = n < SIZE_MAX / 2 / (size + 1) && frit_budget_take(s->budget, n * size + 16) == FRIT_OK;
+    const bool fits = n < SIZE_MAX / 2 / (size + 1) && frit_budget_acquire(s->budget, n * size + 16) == FRIT_OK;
     if (!fits) {
         s->arena.failed = true;
         return NULL;
@@ -46,7 +46,7 @@ frit_status frit_schema_grow(schema *s, void *items, int32_t n, int32_t *room, s
 void frit_schema_free_list(schema *s, void *items, int32_t room, size_t size)
 {
     free(items);
-    frit_budget_give(s->budget, (size_t)room * size);
+    frit_budget_release(s->budget, (size_t)room * size);
 }
 
 // ------------------------------------------------------------------------------------- indexes
@@ -394,5 +394,5 @@ void frit_schema_free_store(schema *s)
     frit_schema_free_list(s, s->sets, s->sets_room, sizeof *s->sets);
     frit_schema_free_list(s, s->resources, s->resources_room, sizeof *s->resources);
     frit_arena_free(&s->arena);
-    frit_budget_give(s->budget, s->arena_bytes);
+    frit_budget_release(s->budget, s->arena_bytes);
 }

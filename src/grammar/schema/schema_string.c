@@ -196,7 +196,7 @@ static frit_status make_table(maker *m, const counted_string *wanted, int32_t n)
     const size_t n_states = (size_t)m->n_states, n_nodes = n_states / (size_t)m->stride + 1;
     const size_t n_edges = n_nodes * ((size_t)m->one.n_edges + 1) + (size_t)n + 2;
     const size_t bytes = n_states * (1 + sizeof *m->out.first) + n_edges * sizeof *m->out.edges;
-    FRIT_TRY(frit_budget_take(m->one.budget, bytes));
+    FRIT_TRY(frit_budget_acquire(m->one.budget, bytes));
     FRIT_TRY(frit_budget_spend(m->one.budget, (int64_t)n_edges + (int64_t)n * m->n_chains));
     m->out.budget = m->one.budget;
     m->out.bytes = bytes;

@@ -425,7 +425,7 @@ frit_status frit_packs_load(frit_packs *packs, frit_pool *pool, const frit_weigh
         FRIT_TRY(report_progress(progress, 1e-6 * atomic_load(&packs->n_millionths)));
     status = load(packs, pool, uses, progress);
     atomic_store(&packs->n_millionths, 0);
-    frit_lock_give(packs->lock);
+    frit_lock_release(packs->lock);
     return status;
 }
 
