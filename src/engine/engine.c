@@ -182,7 +182,7 @@ static frit_status finish_engine(frit_engine *engine, const frit_engine_options 
     FRIT_TRY(make_pick_run(engine));
     if (engine->model->loads_late) return FRIT_OK;
     // Makes the plans that every text needs now, rather than at the first token.
-    frit_plan_class *c;
+    frit_shape_class *c;
     const bool has_prefill = engine->rows.least[FRIT_ROWS_PREFILL] < INT32_MAX;
     if (options->prefix_disk) FRIT_TRY(frit_prefix_open_disk(engine, options->prefix_disk));
     const frit_plan_kind kind = engine->hp.is_next ? FRIT_PLAN_NEXT : FRIT_PLAN_LOGITS;

@@ -79,7 +79,7 @@ static bool has_kernel(const frit_engine *engine, const char *name)
 // True if an op runs on the CPU.
 static bool needs_cpu(const frit_engine *engine)
 {
-    const frit_plan_class *classes = &engine->plans.classes[0][0][0][0];
+    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
     const size_t n = sizeof engine->plans.classes / sizeof *classes;
     for (size_t i = 0; i < n; i++)
         for (int k = 0; classes[i].parts && k < classes[i].segments.n; k++)

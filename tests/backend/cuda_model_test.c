@@ -41,7 +41,7 @@ static double limit_of(const run_mode *mode)
 // An op that runs on the CPU; NULL: all run on the GPU.
 static const char *op_on_cpu(const frit_engine *engine)
 {
-    const frit_plan_class *classes = &engine->plans.classes[0][0][0][0];
+    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
     const size_t n = sizeof engine->plans.classes / sizeof *classes;
     for (size_t i = 0; i < n; i++) {
         for (int k = 0; classes[i].parts && k < classes[i].segments.n; k++) {
@@ -375,7 +375,7 @@ static void fast_kernels_of_other_shapes(void **state)
 static size_t n_on(const frit_engine *engine, const char *device, size_t *n_streaming)
 {
     size_t n = 0;
-    const frit_plan_class *c = &engine->plans.classes[0][0][FRIT_PLAN_LOGITS][FRIT_N_CLASSES - 1];
+    const frit_shape_class *c = &engine->plans.classes[0][0][FRIT_PLAN_LOGITS][FRIT_N_CLASSES - 1];
     *n_streaming = 0;
     for (int k = 0; k < c->segments.n; k++) {
         n += strcmp(c->parts[k].device->backend->name, device) == 0;

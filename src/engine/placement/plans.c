@@ -17,7 +17,7 @@ static int32_t rows_of(const frit_engine *engine, int i)
     return class_rows[i] < engine->n_batch ? class_rows[i] : engine->n_batch;
 }
 
-static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
+static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key key, frit_shape_class *c)
 {
     const bool logits = key.kind == FRIT_PLAN_LOGITS || key.kind == FRIT_PLAN_NEXT;
     const bool all_rows = !logits || engine->model->arch->is_encoder;   // an encoder's results are rows
@@ -49,7 +49,7 @@ static const frit_tensor *hidden_head(const frit_engine *engine, frit_plan_kind 
     return frit_has(&weights->lm_head) ? weights->lm_head.w : weights->tok_embd.w;
 }
 
-static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
+static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key key, frit_shape_class *c)
 {
     FRIT_TRY(build_graph(engine, i, key, c));
     FRIT_TRY(frit_segments_make(&c->segments, &c->graph,
@@ -75,15 +75,15 @@ static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key ke
     return FRIT_OK;
 }
 
-static void free_class(frit_plan_class *c)
+static void free_class(frit_shape_class *c)
 {
     for (int k = 0; c->parts && k < c->segments.n; k++)
         if (c->parts[k].exec) c->parts[k].device->backend->exec_free(c->parts[k].device, c->parts[k].exec);
     frit_arena_free(&c->arena);
-    *c = (frit_plan_class){0};
+    *c = (frit_shape_class){0};
 }
 
-static frit_status make_class(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
+static frit_status make_class(const frit_engine *engine, int i, frit_plan_key key, frit_shape_class *c)
 {
     frit_status status = make_plans(engine, i, key, c);
     for (int k = 0; status == FRIT_OK && k < c->segments.n; k++) {
@@ -95,11 +95,11 @@ static frit_status make_class(const frit_engine *engine, int i, frit_plan_key ke
     return status;
 }
 
-frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_class **out)
+frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_shape_class **out)
 {
     int i = key.prefill ? PREFILL_CLASS : key.joins ? JOINED_CLASS : 0;
     while (rows_of(engine, i) < key.n_rows) i++;
-    frit_plan_class *c = &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][i];
+    frit_shape_class *c = &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][i];
     if (!c->parts) {
         FRIT_TRY(frit_model_check_files(engine->model));   // the plan may load weights
         key.streams = i == PREFILL_CLASS && frit_engine_streams_weights(engine, &key.adapted);
@@ -110,7 +110,7 @@ frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_cla
     return FRIT_OK;
 }
 
-static uint64_t scratch_bytes_of(const frit_plan_class *c)
+static uint64_t scratch_bytes_of(const frit_shape_class *c)
 {
     uint64_t n_bytes = 0;
     for (int k = 0; c->parts && k < c->segments.n; k++)
@@ -134,7 +134,7 @@ static bool is_used(const frit_engine *engine, int i)
 }
 
 // Adds the memory of a class's executables, beside weights: their own, and what they share on each device.
-static frit_status add_exec_bytes(const frit_plan_class *c, uint64_t *shared, frit_plan_needs *needs)
+static frit_status add_exec_bytes(const frit_shape_class *c, uint64_t *shared, frit_plan_needs *needs)
 {
     for (int k = 0; k < c->segments.n; k++) {
         const int device = c->segments.list[k].device;
@@ -149,7 +149,7 @@ static frit_status add_exec_bytes(const frit_plan_class *c, uint64_t *shared, fr
 static frit_status measure_class(const frit_engine *engine, int i, frit_plan_key key, uint64_t *shared,
                                  frit_plan_needs *needs)
 {
-    frit_plan_class c = {0};
+    frit_shape_class c = {0};
     if (!is_used(engine, i)) return FRIT_OK;
     frit_status status = make_plans(engine, i, key, &c);
     if (status == FRIT_OK) status = add_exec_bytes(&c, shared, needs);
@@ -159,7 +159,7 @@ static frit_status measure_class(const frit_engine *engine, int i, frit_plan_key
 
 // Measures all classes of a kind. All of them may exist at once. The plan of the last class, without streamed weights,
 // lists the weights that all classes read.
-static frit_status measure_kind(const frit_engine *engine, frit_plan_kind kind, frit_plan_class *last,
+static frit_status measure_kind(const frit_engine *engine, frit_plan_kind kind, frit_shape_class *last,
                                 frit_plan_needs *needs)
 {
     uint64_t shared[FRIT_MAX_DEVICES] = {0};
@@ -198,7 +198,7 @@ frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *c
 {
     const frit_plan_kind kinds[] = {FRIT_PLAN_LOGITS, FRIT_PLAN_ENCODE};
     for (int i = 0; i < (engine->model->arch->is_encoder_decoder ? 2 : 1); i++) {
-        frit_plan_class c = {0};
+        frit_shape_class c = {0};
         frit_status status = build_graph(engine, PREFILL_CLASS, (frit_plan_key){.kind = kinds[i]}, &c);
         if (status == FRIT_OK) status = fn(engine, &c.graph, ctx);
         free_class(&c);
@@ -208,9 +208,9 @@ frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *c
 }
 
 // Returns class i of all classes.
-static frit_plan_class *class_at(const frit_engine *engine, int i)
+static frit_shape_class *class_at(const frit_engine *engine, int i)
 {
-    return (frit_plan_class *)(uintptr_t)&engine->plans.classes[0][0][0][0] + i;
+    return (frit_shape_class *)(uintptr_t)&engine->plans.classes[0][0][0][0] + i;
 }
 
 enum { N_ALL = 2 * FRIT_N_RANKS * FRIT_PLAN_KINDS * FRIT_N_CLASSES };
@@ -247,7 +247,7 @@ frit_status frit_plans_find_adapted(const frit_engine *engine, uint8_t *devices)
     const frit_plan_kind kinds[] = {FRIT_PLAN_LOGITS, FRIT_PLAN_ENCODE};
     const int32_t n_matrices = (int32_t)engine->model->ckpt->n_tensors + 1;
     for (int i = 0; i < (engine->model->arch->is_encoder_decoder ? 2 : 1); i++) {
-        frit_plan_class c = {0};
+        frit_shape_class c = {0};
         const frit_plan_key key = {.kind = kinds[i], .adapted = {.ranks = 1, .steers = true}};
         frit_status status = build_graph(engine, PREFILL_CLASS, key, &c);
         if (status == FRIT_OK) status = frit_segments_make(&c.segments, &c.graph, &engine->placement);

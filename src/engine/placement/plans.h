@@ -16,12 +16,12 @@ typedef struct frit_plan_part {   // one segment of a plan
     int n_observed;
 } frit_plan_part;
 
-typedef struct frit_plan_class {
+typedef struct frit_shape_class {
     frit_arena arena;
     frit_graph graph;
     frit_segments segments;
     frit_plan_part *parts;   // [segments.n], in the order of execution; NULL: not made yet
-} frit_plan_class;
+} frit_shape_class;
 
 // The results of a plan: logits, hidden states, or an encoded source.
 typedef enum frit_plan_kind {
@@ -33,8 +33,8 @@ typedef enum frit_plan_kind {
 } frit_plan_kind;
 
 typedef struct frit_plan_cache {
-    frit_plan_class classes[2][FRIT_N_RANKS][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [steers][ranks] of adapters
-    size_t n_made;                                                               // in total, for statistics
+    frit_shape_class classes[2][FRIT_N_RANKS][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [steers][ranks] of adapters
+    size_t n_made;                                                                // in total, for statistics
 } frit_plan_cache;
 
 // The plan for scheduled rows; made when it is first needed.
@@ -46,7 +46,7 @@ typedef struct frit_plan_key {
     frit_plan_kind kind;
     frit_adapter_class adapted;
 } frit_plan_key;
-frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_class **out);
+frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_shape_class **out);
 // Sets the bit of each device that reads adapters of matrix i in devices[i], and of layer k in devices[n_matrices + k].
 frit_status frit_plans_find_adapted(const frit_engine *engine, uint8_t *devices);
 // Calls fn with the graph for logits and, if the model has sources, the graph that encodes them.
@@ -58,7 +58,7 @@ frit_status frit_plans_exec_bytes(frit_device *device, frit_plan *plan, frit_exe
 typedef struct frit_plan_needs {
     uint64_t scratch_bytes[FRIT_MAX_DEVICES];
     frit_weight_uses weights[FRIT_MAX_DEVICES];
-    frit_plan_class logits, source;   // the plans that read the weights
+    frit_shape_class logits, source;   // the plans that read the weights
 } frit_plan_needs;
 frit_status frit_plans_measure(const frit_engine *engine, frit_plan_needs *needs);
 void frit_plan_needs_free(frit_plan_needs *needs);

@@ -30,7 +30,7 @@ static bool runs(const void *ctx, int device, const frit_node *node)
     return engine->placement.runs(ctx, real, node);
 }
 
-void frit_weight_stream_resolve(const frit_engine *engine, frit_plan_class *c)
+void frit_weight_stream_resolve(const frit_engine *engine, frit_shape_class *c)
 {
     for (int i = 0; i < c->segments.n; i++) {
         frit_segment *segment = &c->segments.list[i];

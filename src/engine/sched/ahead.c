@@ -11,7 +11,7 @@
 
 bool frit_ahead_has_queue(const frit_engine *engine)
 {
-    const frit_plan_class *plan = engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].plan;
+    const frit_shape_class *plan = engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].plan;
     return plan && plan->segments.n == 1 && frit_flight_runs_picks(plan) && plan->parts[0].device->backend->queues;
 }
 

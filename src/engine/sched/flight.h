@@ -9,9 +9,9 @@ enum { FRIT_MAX_FLIGHTS = 2 };
 
 typedef struct frit_flight {
     frit_step step;
-    uint64_t number;               // the step's number; 0: none
-    const frit_plan_class *plan;   // the plan that the step runs
-    frit_ticket tickets[2];        // tickets of the segment with the output, and of the last segment
+    uint64_t number;                // the step's number; 0: none
+    const frit_shape_class *plan;   // the plan that the step runs
+    frit_ticket tickets[2];         // tickets of the segment with the output, and of the last segment
     frit_step_output output;
     float *hidden;   // [n_batch, n_embd]: hidden states of its rows; NULL: no session of the engine stores them
     uint64_t start_ns;
@@ -36,7 +36,7 @@ frit_status frit_flight_wait_all(frit_engine *engine);
 void frit_flight_wait_session(const frit_session *session);
 void frit_flight_drop_all(frit_engine *engine);   // waits, and delivers nothing
 // True if the device with the output runs picks.
-static inline bool frit_flight_runs_picks(const frit_plan_class *plan)
+static inline bool frit_flight_runs_picks(const frit_shape_class *plan)
 {
     return plan->parts[plan->segments.output].device->backend->picks;
 }

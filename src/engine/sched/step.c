@@ -197,7 +197,7 @@ static frit_status copy_input(const frit_plan_part *to, const frit_crossing *cro
 }
 
 // Copies what later parts read of part i, as soon as part i is submitted: the device may use the memory again.
-static frit_status copy_results(const frit_plan_class *c, int i, const frit_batch *batch)
+static frit_status copy_results(const frit_shape_class *c, int i, const frit_batch *batch)
 {
     for (int k = i + 1; k < c->segments.n; k++) {
         const frit_segment *segment = &c->segments.list[k];
@@ -210,7 +210,7 @@ static frit_status copy_results(const frit_plan_class *c, int i, const frit_batc
 
 // Writes input that comes with the step's rows: hidden states for a multi-token prediction layer, or for the layer that
 // an observer begins with.
-static frit_status write_given(const frit_engine *engine, const frit_plan_class *c, const frit_step *step,
+static frit_status write_given(const frit_engine *engine, const frit_shape_class *c, const frit_step *step,
                                const frit_batch *batch)
 {
     const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
@@ -228,7 +228,7 @@ static frit_status write_given(const frit_engine *engine, const frit_plan_class 
 }
 
 // Reads the hidden states of all rows if part i makes them.
-static frit_status read_hidden(const frit_plan_class *c, int i, const frit_batch *batch, frit_flight *flight)
+static frit_status read_hidden(const frit_shape_class *c, int i, const frit_batch *batch, frit_flight *flight)
 {
     const frit_plan_part *part = &c->parts[i];
     const frit_node *result = c->segments.result;
@@ -239,7 +239,7 @@ static frit_status read_hidden(const frit_plan_class *c, int i, const frit_batch
 
 // Parts run one after another, each on its device. The host waits for results that cross between devices, and not for
 // the last part.
-static frit_status submit_parts(const frit_engine *engine, const frit_plan_class *c, const frit_batch *batch,
+static frit_status submit_parts(const frit_engine *engine, const frit_shape_class *c, const frit_batch *batch,
                                 frit_flight *flight)
 {
     for (int i = 0; i < c->segments.n; i++) {
@@ -280,7 +280,7 @@ bool frit_step_poll(const frit_flight *flight)
 }
 
 // Resolves input tokens that the previous step picks. Nothing to do if one device runs both steps: it has the tokens.
-static frit_status resolve_tokens(frit_engine *engine, const frit_plan_class *c)
+static frit_status resolve_tokens(frit_engine *engine, const frit_shape_class *c)
 {
     frit_step *step = engine->step;
     const frit_flight *before = &engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS];
@@ -303,7 +303,7 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
 {
     frit_step *step = engine->step;
     if (engine->reads_files) FRIT_TRY(frit_model_check_files(engine->model));   // a system call
-    frit_plan_class *c;
+    frit_shape_class *c;
     FRIT_TRY(frit_plans_get(engine, key_of(engine, step), &c));
     flight->start_ns = frit_time_ns();   // without the time of making a plan
     FRIT_TRY(resolve_tokens(engine, c));

@@ -64,7 +64,7 @@ static frit_status make_plans(frit_session *session, bool keeps_hidden)
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         const frit_plan_key key = {.n_rows = rows[i] < engine->n_batch ? rows[i] : engine->n_batch,
                                    .kind = keeps_hidden ? FRIT_PLAN_NEXT : FRIT_PLAN_LOGITS};
-        frit_plan_class *c;
+        frit_shape_class *c;
         FRIT_TRY(frit_plans_get(engine, key, &c));
     }
     return FRIT_OK;
