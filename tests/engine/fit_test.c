@@ -26,14 +26,14 @@ static frit_fit machine(uint64_t n_mib)
                       .types = {{FRIT_DTYPE_F16, FRIT_DTYPE_F16}, {FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q8_0}},
                       .n_types = 1,
                       .room = {.n_sessions = 1},
-                      .parts = {{.device = "cpu",
-                                 .n_layers = 12,
-                                 .sizes = {{.n_groups = 1, .groups = {{.page_bytes = 1 << 20}}},
-                                           {.n_groups = 1, .groups = {{.page_bytes = 1 << 19}}}},
-                                 .weight_bytes = 60 << 20,
-                                 .mapped_bytes = 40 << 20,
-                                 .available = n_mib << 20}},
-                      .n_parts = 1};
+                      .memories = {{.device = "cpu",
+                                    .n_layers = 12,
+                                    .sizes = {{.n_groups = 1, .groups = {{.page_bytes = 1 << 20}}},
+                                              {.n_groups = 1, .groups = {{.page_bytes = 1 << 19}}}},
+                                    .weight_bytes = 60 << 20,
+                                    .mapped_bytes = 40 << 20,
+                                    .available = n_mib << 20}},
+                      .n_memories = 1};
 }
 
 static frit_fit_choice choose(frit_fit fit)
@@ -77,7 +77,7 @@ static void less_memory_gives_the_largest_multiple_that_takes_half(void **state)
     two.room.n_sessions = 2;
     assert_int_equal(context_of(two), 4096);
     frit_fit scratch = machine(100 + 512);
-    scratch.parts[0].scratch_bytes = 10 << 20;
+    scratch.memories[0].scratch_bytes = 10 << 20;
     assert_int_equal(context_of(scratch), 7168);
 }
 
@@ -128,7 +128,7 @@ static void the_cache_is_narrowed_where_that_gives_a_useful_context(void **state
     // Without keys and values types make no difference.
     fit = machine(100 + 1);
     fit.n_types = 2;
-    fit.parts[0].sizes[0] = fit.parts[0].sizes[1] = (frit_kv_sizes){0};
+    fit.memories[0].sizes[0] = fit.memories[0].sizes[1] = (frit_kv_sizes){0};
     assert_int_equal(choose(fit).types, 0);
 }
 
@@ -136,10 +136,10 @@ static void every_memory_must_have_room(void **state)
 {
     (void)state;
     frit_fit fit = machine(100 + 10000);
-    fit.parts[1] = fit.parts[0];
-    fit.parts[0].device = "gpu";
-    fit.parts[0].available = (100 + 128) << 20;
-    fit.n_parts = 2;
+    fit.memories[1] = fit.memories[0];
+    fit.memories[0].device = "gpu";
+    fit.memories[0].available = (100 + 128) << 20;
+    fit.n_memories = 2;
     fit.places_auto = true;
     assert_int_equal(context_of(fit), 2048);
     assert_non_null(strstr(last,
@@ -172,12 +172,12 @@ static void machines_without_any_room_are_refused(void **state)
     assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "a context of 32 tokens for 1 session needs 101.0 MiB");
     assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "weights of a smaller type");
     fit = machine(1000);
-    fit.parts[0].sizes[0].groups[0].page_bytes = UINT64_MAX;
+    fit.memories[0].sizes[0].groups[0].page_bytes = UINT64_MAX;
     assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "weights of a smaller type");
     fit = machine(1000);
     fit.n_ctx = INT32_MAX;
     fit.room.n_sessions = INT32_MAX;
-    fit.parts[0].sizes[0].groups[0].page_bytes = 0;
+    fit.memories[0].sizes[0].groups[0].page_bytes = 0;
     assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "2147483647 tokens");
 }
 

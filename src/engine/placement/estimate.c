@@ -11,15 +11,15 @@ struct frit_estimate {
     char why_not[FRIT_ERROR_BYTES];
 };
 
-static frit_estimate_device row_of(const frit_fit *fit, const frit_fit_part *part, frit_fit_choice choice)
+static frit_estimate_device row_of(const frit_fit *fit, const frit_fit_memory *memory, frit_fit_choice choice)
 {
-    return (frit_estimate_device){.name = part->device,
-                                  .n_layers = part->n_layers,
-                                  .packed_bytes = part->weight_bytes,
-                                  .mapped_bytes = part->mapped_bytes,
-                                  .kv_bytes = frit_fit_cache_bytes(fit, part, choice),
-                                  .scratch_bytes = part->scratch_bytes,
-                                  .free_bytes = part->available};
+    return (frit_estimate_device){.name = memory->device,
+                                  .n_layers = memory->n_layers,
+                                  .packed_bytes = memory->weight_bytes,
+                                  .mapped_bytes = memory->mapped_bytes,
+                                  .kv_bytes = frit_fit_cache_bytes(fit, memory, choice),
+                                  .scratch_bytes = memory->scratch_bytes,
+                                  .free_bytes = memory->available};
 }
 
 static frit_status fill_estimate(frit_estimate *estimate, const frit_engine_needs *needs)
@@ -38,8 +38,8 @@ static frit_status fill_estimate(frit_estimate *estimate, const frit_engine_need
                                           .cache_type_k = frit_dtype_get(shape.types.k)->name,
                                           .cache_type_v = frit_dtype_get(shape.types.v)->name,
                                           .kv_token_bytes = frit_kv_token_bytes(&shape)};
-    for (int i = 0; i < fit->n_parts; i++) estimate->devices[i] = row_of(fit, &fit->parts[i], choice);
-    estimate->info.n_devices = (size_t)fit->n_parts;
+    for (int i = 0; i < fit->n_memories; i++) estimate->devices[i] = row_of(fit, &fit->memories[i], choice);
+    estimate->info.n_devices = (size_t)fit->n_memories;
     return FRIT_OK;
 }
 

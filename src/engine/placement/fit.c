@@ -22,36 +22,36 @@ static uint64_t add_saturated(uint64_t a, uint64_t b)
     return frit_add_u64(a, b, &n_bytes) ? n_bytes : UINT64_MAX;
 }
 
-uint64_t frit_fit_cache_bytes(const frit_fit *fit, const frit_fit_part *part, frit_fit_choice choice)
+uint64_t frit_fit_cache_bytes(const frit_fit *fit, const frit_fit_memory *memory, frit_fit_choice choice)
 {
     frit_kv_room room = fit->room;
     room.n_ctx = choice.n_ctx;
-    return add_saturated(frit_kv_bytes(&part->sizes[choice.types], &room), part->evicted_bytes[choice.types]);
+    return add_saturated(frit_kv_bytes(&memory->sizes[choice.types], &room), memory->evicted_bytes[choice.types]);
 }
 
 // Bytes beside the weights.
-static uint64_t needed_bytes(const frit_fit *fit, const frit_fit_part *part, frit_fit_choice choice)
+static uint64_t needed_bytes(const frit_fit *fit, const frit_fit_memory *memory, frit_fit_choice choice)
 {
-    return add_saturated(frit_fit_cache_bytes(fit, part, choice), part->scratch_bytes);
+    return add_saturated(frit_fit_cache_bytes(fit, memory, choice), memory->scratch_bytes);
 }
 
-static uint64_t weights_of(const frit_fit_part *part)
+static uint64_t weights_of(const frit_fit_memory *memory)
 {
-    return add_saturated(part->weight_bytes, part->mapped_bytes);
+    return add_saturated(memory->weight_bytes, memory->mapped_bytes);
 }
 
-static uint64_t budget_of(const frit_fit_part *part)
+static uint64_t budget_of(const frit_fit_memory *memory)
 {
-    const uint64_t weights = weights_of(part);
-    return part->available > weights ? part->available - weights : 0;
+    const uint64_t weights = weights_of(memory);
+    return memory->available > weights ? memory->available - weights : 0;
 }
 
-// Returns the first part without room; NULL: all have room. Only 1 / `share` of what the weights leave may be used.
-static const frit_fit_part *find_full(const frit_fit *fit, frit_fit_choice choice, uint64_t share)
+// Returns the first memory without room; NULL: all have room. Only 1 / `share` of what the weights leave may be used.
+static const frit_fit_memory *find_full(const frit_fit *fit, frit_fit_choice choice, uint64_t share)
 {
-    for (const frit_fit_part *part = fit->parts; part < fit->parts + fit->n_parts; part++)
-        if (needed_bytes(fit, part, choice) > budget_of(part) / share || weights_of(part) > part->available)
-            return part;
+    for (const frit_fit_memory *memory = fit->memories; memory < fit->memories + fit->n_memories; memory++)
+        if (needed_bytes(fit, memory, choice) > budget_of(memory) / share || weights_of(memory) > memory->available)
+            return memory;
     return NULL;
 }
 
@@ -121,34 +121,34 @@ static size_text size_of(uint64_t n_bytes)
 
 static frit_status fail_fit(const frit_fit *fit, frit_fit_choice choice)
 {
-    const frit_fit_part *part = find_full(fit, choice, 1);
-    const uint64_t cache = frit_fit_cache_bytes(fit, part, choice);
+    const frit_fit_memory *memory = find_full(fit, choice, 1);
+    const uint64_t cache = frit_fit_cache_bytes(fit, memory, choice);
     frit_buf advice = {0};
     write_advice(fit, &advice);
     const frit_status status = frit_fail_file(
         FRIT_E_MEMORY,
         "%s: does not fit into the memory of %s: a context of %d tokens for %d session%s needs %s (weights %s, "
         "cache %s, scratch %s), %s are free; %s",
-        fit->path, part->device, choice.n_ctx, fit->room.n_sessions, plural(fit->room.n_sessions),
-        size_of(add_saturated(weights_of(part), needed_bytes(fit, part, choice))).text, size_of(weights_of(part)).text,
-        size_of(cache).text, size_of(part->scratch_bytes).text, size_of(part->available).text,
-        advice.data ? advice.data : "");
+        fit->path, memory->device, choice.n_ctx, fit->room.n_sessions, plural(fit->room.n_sessions),
+        size_of(add_saturated(weights_of(memory), needed_bytes(fit, memory, choice))).text,
+        size_of(weights_of(memory)).text, size_of(cache).text, size_of(memory->scratch_bytes).text,
+        size_of(memory->available).text, advice.data ? advice.data : "");
     frit_buf_free(&advice);
     return status;
 }
 
 static void add_needs(const frit_fit *fit, frit_fit_choice choice, frit_buf *text)
 {
-    for (const frit_fit_part *part = fit->parts; part < fit->parts + fit->n_parts; part++)
-        frit_buf_printf(text, "%s %s needs %s of %s that are free", part == fit->parts ? ":" : ",", part->device,
-                        size_of(add_saturated(weights_of(part), needed_bytes(fit, part, choice))).text,
-                        size_of(part->available).text);
+    for (const frit_fit_memory *memory = fit->memories; memory < fit->memories + fit->n_memories; memory++)
+        frit_buf_printf(text, "%s %s needs %s of %s that are free", memory == fit->memories ? ":" : ",", memory->device,
+                        size_of(add_saturated(weights_of(memory), needed_bytes(fit, memory, choice))).text,
+                        size_of(memory->available).text);
 }
 
 void frit_fit_tell(const frit_fit *fit, frit_fit_choice choice)
 {
     frit_buf text = {0};
-    const frit_fit_part *host = &fit->parts[fit->n_parts - 1], *first = fit->parts;
+    const frit_fit_memory *host = &fit->memories[fit->n_memories - 1], *first = fit->memories;
     const bool is_short = choice.n_ctx < most_of(fit),
                is_placed = fit->places_auto && host > first && host->n_layers > 0;
     const bool differs = is_short || choice.types > 0 || is_placed;

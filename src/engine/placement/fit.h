@@ -6,7 +6,7 @@
 
 enum { FRIT_FIT_TYPES = 2 };
 
-typedef struct frit_fit_part {   // the needs of one memory: a device's own, or the host's
+typedef struct frit_fit_memory {   // the needs of one memory: a device's own, or the host's
     const char *device;
     int32_t n_layers;        // that run there, embedding and output included
     uint64_t weight_bytes;   // to be loaded
@@ -15,7 +15,7 @@ typedef struct frit_fit_part {   // the needs of one memory: a device's own, or 
     frit_kv_sizes sizes[FRIT_FIT_TYPES];      // of the cache, by its types
     uint64_t evicted_bytes[FRIT_FIT_TYPES];   // of evicted pages in host memory (kv_host.c), by cache types
     uint64_t available;                       // free memory
-} frit_fit_part;
+} frit_fit_memory;
 
 typedef struct frit_fit {
     const char *path;
@@ -26,8 +26,8 @@ typedef struct frit_fit {
     frit_kv_types types[FRIT_FIT_TYPES];   // cache types to try, in order
     int n_types;
     frit_kv_room room;   // n_ctx is ignored
-    frit_fit_part parts[FRIT_MAX_DEVICES];
-    int n_parts;
+    frit_fit_memory memories[FRIT_MAX_DEVICES];
+    int n_memories;
     bool places_auto;   // as many layers run on devices as fit, instead of a requested number
 } frit_fit;
 
@@ -40,5 +40,5 @@ typedef struct frit_fit_choice {
 frit_status frit_fit_choose(const frit_fit *fit, frit_fit_choice *choice);
 // Logs the choice in one line, as a warning if it differs from the default.
 void frit_fit_tell(const frit_fit *fit, frit_fit_choice choice);
-// Bytes of the cache in one part; UINT64_MAX: overflow.
-uint64_t frit_fit_cache_bytes(const frit_fit *fit, const frit_fit_part *part, frit_fit_choice choice);
+// Bytes of the cache in one memory; UINT64_MAX: overflow.
+uint64_t frit_fit_cache_bytes(const frit_fit *fit, const frit_fit_memory *memory, frit_fit_choice choice);

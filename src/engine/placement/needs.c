@@ -78,38 +78,38 @@ static uint64_t own_memory(const frit_engine *engine, int device)
 }
 
 // Adds host memory for pages that devices evict.
-static void add_evicted(const frit_engine_needs *needs, frit_fit_part *part)
+static void add_evicted(const frit_engine_needs *needs, frit_fit_memory *memory)
 {
     frit_kv_shape shape = needs->shape;
     frit_kv_sizes sizes;
     for (int t = 0; t < needs->fit.n_types && needs->fit.room.prefixes; t++) {
         shape.types = needs->fit.types[t];
         frit_kv_measure(&shape, &sizes);
-        part->evicted_bytes[t] =
+        memory->evicted_bytes[t] =
             (uint64_t)frit_kv_n_host_pages(&sizes, &needs->fit.room) * frit_kv_host_page_bytes(&sizes);
     }
 }
 
 // Returns the needs of device i. Devices without memory of their own count as host memory.
-static frit_fit_part part_of(const frit_engine *engine, const frit_engine_needs *needs, int i)
+static frit_fit_memory memory_of(const frit_engine *engine, const frit_engine_needs *needs, int i)
 {
     const bool is_host = i == engine->n_devices - 1;
-    frit_fit_part part = {.device = engine->devices[i]->backend->name,
-                          .available = is_host ? frit_memory_available() : own_memory(engine, i)};
+    frit_fit_memory memory = {.device = engine->devices[i]->backend->name,
+                              .available = is_host ? frit_memory_available() : own_memory(engine, i)};
     frit_kv_shape shape = needs->shape;
     for (int d = 0; d < engine->n_devices; d++) {
         if (d != i && (!is_host || own_memory(engine, d) > 0)) continue;
         for (int t = 0; t < needs->fit.n_types; t++) {
             shape.types = needs->fit.types[t];
-            frit_kv_measure_on(&shape, d, &part.sizes[t]);
+            frit_kv_measure_on(&shape, d, &memory.sizes[t]);
         }
-        for (int32_t k = 0; k < engine->device_map.n; k++) part.n_layers += engine->device_map.layers[k] == d;
-        part.weight_bytes += engine->weights[d].missing;
-        part.mapped_bytes += engine->weights[d].in_place;
-        part.scratch_bytes += needs->plans.scratch_bytes[d];
+        for (int32_t k = 0; k < engine->device_map.n; k++) memory.n_layers += engine->device_map.layers[k] == d;
+        memory.weight_bytes += engine->weights[d].missing;
+        memory.mapped_bytes += engine->weights[d].in_place;
+        memory.scratch_bytes += needs->plans.scratch_bytes[d];
     }
-    if (is_host) add_evicted(needs, &part);
-    return part;
+    if (is_host) add_evicted(needs, &memory);
+    return memory;
 }
 
 // Lists the cache types: those of the options, or f16 and then q8_0, which only the CPU reads fast.
@@ -134,8 +134,8 @@ static void describe_fit(const frit_engine *engine, const frit_engine_options *o
     fit->n_ctx_train = engine->hp.n_ctx_train;
     list_types(engine, options, needs);
     for (int i = 0; i < host; i++)
-        if (own_memory(engine, i) > 0) fit->parts[fit->n_parts++] = part_of(engine, needs, i);
-    fit->parts[fit->n_parts++] = part_of(engine, needs, host);
+        if (own_memory(engine, i) > 0) fit->memories[fit->n_memories++] = memory_of(engine, needs, i);
+    fit->memories[fit->n_memories++] = memory_of(engine, needs, host);
     fit->places_auto = !options->gpu_layers || strcmp(options->gpu_layers, "auto") == 0;
 }
 
