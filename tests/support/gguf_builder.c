@@ -2,6 +2,7 @@
 // Four buffers that become one file, and marks with the position of each number.
 #include "support/gguf_builder.h"
 
+#include "base/grow.h"
 #include "support/support.h"
 
 enum { HEADER, PAIRS, DIRECTORY, DATA };
@@ -10,11 +11,7 @@ static void mark(gguf_builder *b, int section, const char *format, ...) FRIT_PRI
 
 static void mark(gguf_builder *b, int section, const char *format, ...)
 {
-    if (b->n_marks == b->mark_capacity) {
-        b->mark_capacity = b->mark_capacity ? 2 * b->mark_capacity : 64;
-        b->marks = realloc(b->marks, b->mark_capacity * sizeof *b->marks);
-        if (!b->marks) fail_msg("out of memory");
-    }
+    assert_ok(FRIT_GROW(b->marks, b->mark_capacity, b->n_marks + 1, "marks"));
     gguf_mark *m = &b->marks[b->n_marks++];
     va_list args;
     va_start(args, format);
