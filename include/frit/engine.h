@@ -82,6 +82,13 @@ FRIT_API frit_status frit_engine_new(frit_engine **out, frit_model *model, const
 // Sessions of a freed engine can only be freed.
 FRIT_API void frit_engine_free(frit_engine *engine);
 
+// Prepares the engine for steps of all sizes that generate text, so that no step has to: makes their plans, compiles
+// kernels and measures products on devices that do so, on all threads. Without this call a step prepares what it needs
+// and waits for it, up to a minute on a GPU whose kernels are not cached (weights_cache). Plans for adapters, and for
+// hidden states of models that generate, stay unprepared. `progress` (may be NULL) is called on the calling thread.
+// FRIT_E_CANCELLED if it returns false; what was prepared until then is kept.
+FRIT_API frit_status frit_engine_prepare(frit_engine *engine, frit_progress_fn progress, void *progress_ctx);
+
 typedef struct frit_engine_info {
     const char *backend;   // "cpu"
     const char *isa;       // "avx2"

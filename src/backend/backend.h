@@ -136,6 +136,12 @@ typedef struct frit_backend {
     // Makes the plan executable: chooses kernels, allocates scratch, loads missing weights. Plan and cache must outlive
     // the result.
     frit_status (*prepare)(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
+    // Compiles the kernels of plans that `prepare` will be called for, together, so that it need not compile them one
+    // plan after the other. FRIT_E_CANCELLED if `progress` cancels. NULL: the device compiles nothing.
+    frit_status (*compile)(frit_device *device, frit_plan *const *plans, size_t n, const frit_cache *cache,
+                           frit_progress progress);
+    // Chooses, and loads, algorithms of products that the executable's first steps would choose. NULL: there are none.
+    frit_status (*tune)(frit_exec *exec);
     // Memory that `prepare` would allocate for the plan. NULL: the plan's scratch and inputs.
     frit_status (*exec_bytes)(frit_device *device, frit_plan *plan, frit_exec_bytes *out);
     // Address of an input or a result of the plan. A result is valid until the device runs another executable.

@@ -56,6 +56,7 @@ static const any_function every_function[] = {
     ENTRY(frit_turn_free),
     ENTRY(frit_engine_new),
     ENTRY(frit_engine_free),
+    ENTRY(frit_engine_prepare),
     ENTRY(frit_estimate_new),
     ENTRY(frit_estimate_free),
     ENTRY(frit_estimate_get_info),

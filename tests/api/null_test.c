@@ -364,6 +364,8 @@ static void call_engines(void)
     ACCEPTS(frit_engine_new, options, &engine, o.model, NULL);
     frit_engine_free(engine);
     FREES(frit_engine_free, engine);
+    REFUSES(frit_engine_prepare, engine, NULL, NULL, NULL);
+    ACCEPTS(frit_engine_prepare, progress, o.engine, NULL, NULL);
     REFUSES(frit_engine_get_info, engine, NULL, &info);
     REFUSES(frit_engine_get_info, info, o.engine, NULL);
     frit_estimate *estimate;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Recorded steps on the GPU of tests/emulator: steps whose number of sequences changes are launched as graphs when it
-// comes again, and old graphs are freed.
+// comes again, and old graphs are freed. Also engines whose kernels are compiled before the first step.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/recordings.h"
 #include "backend/gpu.h"
@@ -131,6 +131,39 @@ static void steps_that_cannot_be_recorded_run(void **state)
     assert_int_equal(n.freed, 0);
 }
 
+// All kernels are compiled when the engine is prepared: steps of any number of rows add none.
+static void steps_of_prepared_engines_compile_nothing(void **state)
+{
+    (void)state;
+    static const int numbers[] = {1, 2, 3, 6, 12, 18, MOST_SESSIONS};
+    require_gpu();
+    frit_engine *engine = new_engine();
+    assert_ok(frit_engine_prepare(engine, NULL, NULL));
+    const size_t n_kernels = device_of(engine)->n_kernels, n_made = engine->plans.n_made;
+    for (size_t i = 0; i < FRIT_COUNT(numbers); i++) run(engine, numbers[i]);
+    assert_int_equal(device_of(engine)->n_kernels, n_kernels);
+    assert_int_equal(engine->plans.n_made, n_made);
+    frit_engine_free(engine);
+}
+
+static bool stop(void *ctx, double done)
+{
+    (void)ctx, (void)done;
+    return false;
+}
+
+static void compiling_can_be_cancelled(void **state)
+{
+    (void)state;
+    require_gpu();
+    frit_engine *engine = new_engine();
+    const size_t n_kernels = device_of(engine)->n_kernels;
+    assert_fails(frit_engine_prepare(engine, stop, NULL), FRIT_E_CANCELLED, "compiling kernels was cancelled");
+    assert_int_equal(device_of(engine)->n_kernels, n_kernels);
+    run(engine, 3);
+    frit_engine_free(engine);
+}
+
 // ------------------------------------------------------------------------------- what is forgotten
 
 static frit_status launch_nothing(frit_exec *exec, const frit_cuda_step *step)
@@ -230,6 +263,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_of_sequences_that_come_again_are_launched_as_graphs),
         cmocka_unit_test(steps_that_cannot_be_recorded_run),
+        cmocka_unit_test(steps_of_prepared_engines_compile_nothing),
+        cmocka_unit_test(compiling_can_be_cancelled),
         cmocka_unit_test(the_graph_that_was_used_least_recently_is_freed),
         cmocka_unit_test(little_memory_has_few_graphs),
     };

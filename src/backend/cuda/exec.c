@@ -22,11 +22,10 @@ static frit_status lower_all(frit_exec *exec)
     return FRIT_OK;
 }
 
-static frit_status prepare_plan(frit_exec *exec)
+// Turns the plan into launches. Their kernels are built later.
+static frit_status lower_plan(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
-    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
-    FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
     exec->is_precise = frit_cuda_is_precise(&d->gpu, exec->plan->graph);
     exec->is_f16 = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_f16);
     exec->is_f16_input = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_f16_input);
@@ -35,38 +34,83 @@ static frit_status prepare_plan(frit_exec *exec)
     exec->inputs = (frit_cuda_memory){.base = {&d->base, exec->plan->input_bytes}};
     FRIT_TRY(frit_cuda_alloc_bytes(d, exec->plan->input_bytes, "results of another device", &exec->inputs.address));
     FRIT_TRY(lower_all(exec));
-    FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
     if (exec->plan->graph->output) FRIT_TRY(frit_cuda_picks_prepare(d, exec->plan->graph->max_outs));
+    return FRIT_OK;
+}
+
+static frit_status finish_plan(frit_exec *exec)
+{
+    frit_cuda_device *d = exec->device;
+    FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
+    FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
     if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_open(exec));
     FRIT_TRY(frit_cuda_kernels_build(d));
     return frit_cuda_gemm_measure(exec);
 }
 
-static frit_status prepare_new(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
+static frit_status new_lowered(frit_cuda_device *d, frit_plan *plan, const frit_cache *cache, frit_exec **out)
 {
     frit_exec *exec = calloc(1, sizeof *exec);
     *out = NULL;
     if (!exec) return frit_fail_memory(sizeof *exec, "a plan for a GPU");
-    *exec = (frit_exec){.device = (frit_cuda_device *)base, .plan = plan, .cache = cache};
-    const frit_status status = prepare_plan(exec);
+    *exec = (frit_exec){.device = d, .plan = plan, .cache = cache};
+    frit_status status = frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU");
+    if (status == FRIT_OK) status = lower_plan(exec);
     if (status != FRIT_OK) {
-        frit_cuda_exec_free(base, exec);
+        frit_cuda_exec_free(&d->base, exec);
         return status;
     }
     *out = exec;
     return FRIT_OK;
 }
 
+static frit_status prepare_new(frit_cuda_device *d, frit_plan *plan, const frit_cache *cache, frit_exec **out)
+{
+    FRIT_TRY(new_lowered(d, plan, cache, out));
+    const frit_status status = finish_plan(*out);
+    if (status == FRIT_OK) return FRIT_OK;
+    frit_cuda_exec_free(&d->base, *out);
+    *out = NULL;
+    return status;
+}
+
 // Measures products of unknown shapes. If other kernels than estimated are fastest, the plan is lowered again.
 frit_status frit_cuda_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
 {
+    frit_cuda_device *d = (frit_cuda_device *)base;
     int n_others;
-    FRIT_TRY(prepare_new(base, plan, cache, out));
-    const frit_status status = frit_cuda_autotune_measure((frit_cuda_device *)base, &n_others);
+    FRIT_TRY(prepare_new(d, plan, cache, out));
+    const frit_status status = frit_cuda_autotune_measure(d, &n_others);
     if (status == FRIT_OK && n_others == 0) return FRIT_OK;
     frit_cuda_exec_free(base, *out);
     *out = NULL;
-    return status == FRIT_OK ? prepare_new(base, plan, cache, out) : status;
+    return status == FRIT_OK ? prepare_new(d, plan, cache, out) : status;
+}
+
+static frit_status list_kernels(frit_cuda_device *d, frit_plan *const *plans, size_t n, const frit_cache *cache)
+{
+    for (size_t i = 0; i < n; i++) {
+        frit_exec *exec;
+        FRIT_TRY(new_lowered(d, plans[i], cache, &exec));
+        frit_cuda_exec_free(&d->base, exec);
+    }
+    return FRIT_OK;
+}
+
+// Lowers the plans to find out which kernels they have, again if other kernels than estimated are fastest.
+frit_status frit_cuda_compile_plans(frit_device *base, frit_plan *const *plans, size_t n, const frit_cache *cache,
+                                    frit_progress progress)
+{
+    frit_cuda_device *d = (frit_cuda_device *)base;
+    int n_others;
+    d->compiler.progress = progress.fn;
+    d->compiler.progress_ctx = progress.ctx;
+    frit_status status = list_kernels(d, plans, n, cache);
+    if (status == FRIT_OK) status = frit_cuda_autotune_measure(d, &n_others);
+    if (status == FRIT_OK && n_others > 0) status = list_kernels(d, plans, n, cache);
+    if (status == FRIT_OK) status = frit_cuda_kernels_build(d);
+    d->compiler.progress = NULL;
+    return status;
 }
 
 frit_status frit_cuda_plan_alloc(frit_exec *exec, uint64_t n_bytes, bool clears, uint64_t *address)

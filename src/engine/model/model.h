@@ -13,6 +13,7 @@ struct frit_model {
     _Atomic int n_refs;
     frit_model *of;      // the model whose multi-token prediction layer this is, and whose parts it shares; NULL: none
     frit_layer *layer;   // the layer of `of`
+    _Atomic bool is_drafted;   // this model's multi-token prediction layer was opened as a model
     frit_checkpoint *ckpt;
     frit_arena arena;
     frit_log log;

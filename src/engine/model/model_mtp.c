@@ -44,6 +44,7 @@ frit_status frit_model_open_next(frit_model **out, frit_model *model)
         return frit_fail_in(path, status);
     }
     next->info.n_layer = 1;
+    atomic_store(&model->is_drafted, true);
     *out = next;
     return FRIT_OK;
 }

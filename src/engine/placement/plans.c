@@ -8,6 +8,7 @@
 #include "engine/observe.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 32, INT32_MAX, INT32_MAX, INT32_MAX};
 enum { PREFILL_CLASS = FRIT_N_CLASSES - 1, JOINED_CLASS = FRIT_N_CLASSES - 2 };
@@ -95,15 +96,30 @@ static frit_status make_class(const frit_engine *engine, int i, frit_plan_key ke
     return status;
 }
 
-frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_shape_class **out)
+static int class_of(const frit_engine *engine, frit_plan_key key)
 {
     int i = key.prefill ? PREFILL_CLASS : key.joins ? JOINED_CLASS : 0;
     while (rows_of(engine, i) < key.n_rows) i++;
-    frit_shape_class *c = &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][i];
+    return i;
+}
+
+static frit_shape_class *cached_class(frit_engine *engine, frit_plan_key key)
+{
+    return &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][class_of(engine, key)];
+}
+
+static bool streams_weights(const frit_engine *engine, frit_plan_key key)
+{
+    return key.prefill && frit_engine_streams_weights(engine, &key.adapted);
+}
+
+frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_shape_class **out)
+{
+    frit_shape_class *c = cached_class(engine, key);
     if (!c->parts) {
         FRIT_TRY(frit_model_check_files(engine->model));   // the plan may load weights
-        key.streams = i == PREFILL_CLASS && frit_engine_streams_weights(engine, &key.adapted);
-        FRIT_TRY(make_class(engine, i, key, c));
+        key.streams = streams_weights(engine, key);
+        FRIT_TRY(make_class(engine, class_of(engine, key), key, c));
         engine->plans.n_made++;
     }
     *out = c;
@@ -131,6 +147,54 @@ static bool is_used(const frit_engine *engine, int i)
     if (i == PREFILL_CLASS) return engine->rows.least[FRIT_ROWS_PREFILL] < INT32_MAX;
     if (i == JOINED_CLASS) return engine->rows.joins_above < engine->n_batch;
     return i == 0 || rows_of(engine, i) > rows_of(engine, i - 1);
+}
+
+int frit_plans_list(const frit_engine *engine, frit_plan_kind kind, frit_plan_key keys[FRIT_N_CLASSES])
+{
+    int n = 0;
+    for (int i = 0; i < FRIT_N_CLASSES; i++)
+        if (is_used(engine, i))
+            keys[n++] = (frit_plan_key){
+                .n_rows = rows_of(engine, i), .prefill = i == PREFILL_CLASS, .joins = i == JOINED_CLASS, .kind = kind};
+    return n;
+}
+
+// Has device k compile the parts of the plans that it runs.
+static frit_status compile_on(const frit_engine *engine, int k, const frit_shape_class *classes, int n,
+                              frit_progress progress)
+{
+    frit_device *device = engine->devices[k];
+    size_t n_parts = 0, n_plans = 0;
+    if (!device->backend->compile) return FRIT_OK;
+    for (int i = 0; i < n; i++) n_parts += classes[i].parts ? (size_t)classes[i].segments.n : 0;
+    frit_plan **plans = calloc(n_parts + 1, sizeof *plans);
+    if (!plans) return frit_fail_memory(n_parts * sizeof *plans, "plans");
+    for (int i = 0; i < n; i++)
+        for (int j = 0; classes[i].parts && j < classes[i].segments.n; j++)
+            if (classes[i].segments.list[j].device == k) plans[n_plans++] = classes[i].parts[j].plan;
+    const frit_status status = device->backend->compile(device, plans, n_plans, &engine->kv.parts[k].cache, progress);
+    free(plans);
+    return status;
+}
+
+frit_status frit_plans_compile(frit_engine *engine, const frit_plan_key *keys, int n, frit_progress progress)
+{
+    bool any = false;
+    for (int k = 0; k < engine->n_devices; k++) any = any || engine->devices[k]->backend->compile;
+    frit_shape_class *classes = any ? calloc((size_t)n + 1, sizeof *classes) : NULL;
+    if (!any) return FRIT_OK;
+    if (!classes) return frit_fail_memory((size_t)n * sizeof *classes, "plans");
+    frit_status status = FRIT_OK;
+    for (int i = 0; i < n && status == FRIT_OK; i++) {
+        frit_plan_key key = keys[i];
+        key.streams = streams_weights(engine, key);
+        if (!cached_class(engine, key)->parts) status = make_plans(engine, class_of(engine, key), key, &classes[i]);
+    }
+    for (int k = 0; k < engine->n_devices && status == FRIT_OK; k++)
+        status = compile_on(engine, k, classes, n, progress);
+    for (int i = 0; i < n; i++) free_class(&classes[i]);
+    free(classes);
+    return status;
 }
 
 // Adds the memory of a class's executables, beside weights: their own, and what they share on each device.

@@ -47,6 +47,10 @@ typedef struct frit_plan_key {
     frit_adapter_class adapted;
 } frit_plan_key;
 frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_shape_class **out);
+// Fills in the key of each class of the kind that steps use. Returns their number.
+int frit_plans_list(const frit_engine *engine, frit_plan_kind kind, frit_plan_key keys[FRIT_N_CLASSES]);
+// Has devices compile the kernels of plans that are not made yet, all of them together.
+frit_status frit_plans_compile(frit_engine *engine, const frit_plan_key *keys, int n, frit_progress progress);
 // Sets the bit of each device that reads adapters of matrix i in devices[i], and of layer k in devices[n_matrices + k].
 frit_status frit_plans_find_adapted(const frit_engine *engine, uint8_t *devices);
 // Calls fn with the graph for logits and, if the model has sources, the graph that encodes them.

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CANDIDATES = 3, ALGORITHMS = 6, ROUNDS = 3, WHOLE_ROWS = 256, MOST_KNOWN = 4096 };
+enum { CANDIDATES = 3, ALGORITHMS = 6, ROUNDS = 3, MOST_KNOWN = 4096 };
 
 static bool is_same(const frit_cuda_tuned *a, const frit_cuda_tuned *b)
 {
@@ -384,7 +384,7 @@ int frit_cuda_autotune_algorithm(frit_cuda_device *d, const frit_cuda_matmul *m,
 {
     const int n = (m->segments[0].n_tiles + m->segments[1].n_tiles) * FRIT_TILE_ROWS;
     frit_cuda_tuned best = {.rows = n_rows, .k = m->k, .types = {-1}, .tiles = {n}};
-    if (!d->autotune.folder || n_rows % WHOLE_ROWS) return 0;
+    if (!d->autotune.folder || n_rows % FRIT_CUDA_AUTOTUNE_ROWS) return 0;
     read_file(d);
     const frit_cuda_tuned *known = find_tuned(&d->autotune, &best);
     if (known) return known->algorithm;

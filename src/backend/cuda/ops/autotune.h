@@ -13,7 +13,10 @@ struct frit_cuda_matmul;
 struct frit_cuda_matmul_args;
 
 // Matrices of a shape that a measurement cycles through, so that none is in the L2.
-enum { FRIT_CUDA_TUNING_MATRICES = 32 };
+enum {
+    FRIT_CUDA_TUNING_MATRICES = 32,
+    FRIT_CUDA_AUTOTUNE_ROWS = 256,   // algorithms of cuBLASLt are measured for multiples of so many rows
+};
 
 typedef struct frit_cuda_tuned {   // the fastest way to compute a product, as the file has it
     // Key. types[0] -1: f16 weights, multiplied by cuBLASLt

@@ -62,16 +62,22 @@ static frit_status blas_plan(frit_cuda_device *d, const frit_cuda_matmul *matmul
     return FRIT_OK;
 }
 
+static frit_cuda_matmul_args matmul_args(const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_cuda_gemm *m = &l->gemm;
+    return (frit_cuda_matmul_args){.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
+                                   .x = frit_cuda_resolve(step, m->x.rows),
+                                   .y = step->work + m->product,
+                                   .scratch = step->work + m->weights,
+                                   .workspace = step->work + m->workspace};
+}
+
 static frit_status multiply_by_cublaslt(frit_cuda_device *d, const frit_cuda_launch *l, int n_rows,
                                         const frit_cuda_step *step)
 {
     const frit_cuda_gemm *m = &l->gemm;
     const frit_cublaslt_product *product;
-    const frit_cuda_matmul_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
-                                        .x = frit_cuda_resolve(step, m->x.rows),
-                                        .y = step->work + m->product,
-                                        .scratch = step->work + m->weights,
-                                        .workspace = step->work + m->workspace};
+    const frit_cuda_matmul_args args = matmul_args(l, step);
     FRIT_TRY(blas_plan(d, m->matmul, n_rows, &args, &product));
     return frit_cuda_matmul_run(m->matmul, &d->gpu, product, &args, d->stream);
 }
@@ -305,6 +311,36 @@ frit_status frit_cuda_gemm_measure(frit_exec *exec)
         if (l->run != run_gemm || !l->gemm.measure) continue;
         const frit_bounds_args args = {.tiles = l->x[1].at, .largest = l->gemm.bounds};
         FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, l->gemm.measure, d->stream, &args, FRIT_CUDA_IN_ORDER));
+    }
+    return FRIT_OK;
+}
+
+// Multiplies once in each number of rows whose algorithm is chosen by measuring.
+static frit_status tune_launch(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_cuda_gemm *m = &l->gemm;
+    const frit_cuda_matmul_args args = matmul_args(l, step);
+    for (int n = FRIT_CUDA_AUTOTUNE_ROWS; n <= l->node->shape[0]; n += FRIT_CUDA_AUTOTUNE_ROWS) {
+        const size_t n_before = d->n_blas_plans;
+        const frit_cublaslt_product *product;
+        if (small_for(m, n)) continue;
+        FRIT_TRY(blas_plan(d, m->matmul, n, &args, &product));
+        if (d->n_blas_plans > n_before) FRIT_TRY(frit_cuda_matmul_run(m->matmul, &d->gpu, product, &args, d->stream));
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_gemm_tune(frit_exec *exec)
+{
+    frit_cuda_device *d = exec->device;
+    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
+    FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
+    FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
+    const frit_cuda_step step = {.scratch = d->scratch.address, .work = d->work, .inputs = exec->inputs.address};
+    for (int i = 0; i < exec->n_launches; i++) {
+        const frit_cuda_launch *l = &exec->launches[i];
+        const bool is_streamed = l->x[1].where == FRIT_CUDA_STREAMED || l->x[4].where == FRIT_CUDA_STREAMED;
+        if (l->run == run_gemm && !l->gemm.precise && !is_streamed) FRIT_TRY(tune_launch(d, l, &step));
     }
     return FRIT_OK;
 }

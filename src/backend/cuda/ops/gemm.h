@@ -44,6 +44,8 @@ frit_status frit_cuda_lower_gemm(frit_exec *exec, const struct frit_cuda_product
 int frit_cuda_gemm_parts(const struct frit_cuda_launch *launch, int64_t n_rows);
 // Computes the bounds of weights that gated kernels need. Call it once, after all kernels are built.
 frit_status frit_cuda_gemm_measure(frit_exec *exec);
+// `tune` of frit_backend: chooses cuBLASLt's algorithms for the executable's products, and runs each once.
+frit_status frit_cuda_gemm_tune(frit_exec *exec);
 void frit_cuda_matmuls_free(frit_exec *exec);
 // True if the launch can compute this norm together with its results.
 bool frit_cuda_gemm_can_norm(const struct frit_cuda_launch *launch, const frit_node *norm);

@@ -4,12 +4,13 @@
 #include "backend/cuda/runtime/cubin_cache.h"
 #include "backend/cuda/runtime/sources.h"
 #include "base/buf.h"
+#include "base/machine/cpu.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_OPTIONS = 64, MAX_HEADERS = 64 };
+enum { MAX_OPTIONS = 64, MAX_HEADERS = 64, MOST_THREADS = 64, PROGRAM_BYTES = 256 << 20 };
 
 static const char *text_of(const char *file)
 {
@@ -184,38 +185,64 @@ typedef struct work {
     const frit_cuda_compiler *compiler;
     frit_cuda_program *programs;
     size_t n;
-    _Atomic size_t next;
+    _Atomic size_t next, n_done;
+    atomic_bool is_cancelled;
+    int most_threads;
     struct outcome {
         frit_status status;
         char sentence[FRIT_ERROR_BYTES];
     } * outcomes;
 } work;
 
+// Threads that compile at the same time. NVRTC takes up to PROGRAM_BYTES for a program.
+static int count_threads(void)
+{
+    const uint64_t n = frit_memory_available() / PROGRAM_BYTES;
+    return n < 1 ? 1 : n < MOST_THREADS ? (int)n : MOST_THREADS;
+}
+
+static void compile_next(work *w, size_t i)
+{
+    w->outcomes[i].status = provide_cubin(w->compiler, &w->programs[i]);
+    if (w->outcomes[i].status != FRIT_OK)   // error text is thread-local
+        snprintf(w->outcomes[i].sentence, sizeof w->outcomes[i].sentence, "%s", frit_error());
+    atomic_fetch_add(&w->n_done, 1);
+}
+
+// True if the work goes on.
+static bool report(work *w)
+{
+    const frit_cuda_compiler *c = w->compiler;
+    if (c->progress && !c->progress(c->progress_ctx, (double)atomic_load(&w->n_done) / (double)w->n))
+        atomic_store(&w->is_cancelled, true);
+    return !atomic_load(&w->is_cancelled);
+}
+
 static void compile_some(void *ctx, int part, int parts)
 {
-    (void)part, (void)parts;
+    (void)parts;
     work *w = ctx;
-    for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
-        w->outcomes[i].status = provide_cubin(w->compiler, &w->programs[i]);
-        if (w->outcomes[i].status != FRIT_OK)   // error text is thread-local
-            snprintf(w->outcomes[i].sentence, sizeof w->outcomes[i].sentence, "%s", frit_error());
-    }
+    size_t i;
+    if (part >= w->most_threads) return;
+    while ((part > 0 ? !atomic_load(&w->is_cancelled) : report(w)) && (i = atomic_fetch_add(&w->next, 1)) < w->n)
+        compile_next(w, i);
 }
 
 frit_status frit_cuda_compile(const frit_cuda_compiler *compiler, frit_pool *pool, frit_cuda_program *programs,
                               size_t n)
 {
-    work w = {.compiler = compiler, .programs = programs, .n = n};
+    work w = {.compiler = compiler, .programs = programs, .n = n, .most_threads = count_threads()};
     for (size_t i = 0; i < n; i++) {
         programs[i].cubin = NULL;
         programs[i].report = NULL;
     }
     w.outcomes = calloc(n + 1, sizeof *w.outcomes);
     if (!w.outcomes) return frit_fail_memory(n * sizeof *w.outcomes, "the outcomes of compiling");
-    frit_pool_run(pool, compile_some, &w);
+    if (n > 0) frit_pool_run(pool, compile_some, &w);
     frit_status status = FRIT_OK;
     for (size_t i = 0; i < n && status == FRIT_OK; i++)
         if (w.outcomes[i].status != FRIT_OK) status = frit_fail(w.outcomes[i].status, "%s", w.outcomes[i].sentence);
+    if (status == FRIT_OK && w.is_cancelled) status = frit_fail(FRIT_E_CANCELLED, "compiling kernels was cancelled");
     if (status != FRIT_OK) frit_cuda_programs_free(programs, n);
     free(w.outcomes);
     return status;

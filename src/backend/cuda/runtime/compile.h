@@ -14,12 +14,14 @@
 #include "base/thread/thread.h"
 
 typedef struct frit_cuda_compiler {
-    const frit_nvrtc *nvrtc;   // NULL: not installed; only cached and packaged cubins can be used
-    const char *folder;        // cache of cubins; NULL: none
-    const char *package;       // cubins that came with frit, for machines without NVRTC; NULL: none
-    int arch;                  // 10 * major + minor of the GPU
-    int driver_version;        // 0: not known, as on a machine without a GPU
-    bool wants_report;         // asks for the assembler's report of registers and spills
+    const frit_nvrtc *nvrtc;     // NULL: not installed; only cached and packaged cubins can be used
+    const char *folder;          // cache of cubins; NULL: none
+    const char *package;         // cubins that came with frit, for machines without NVRTC; NULL: none
+    int arch;                    // 10 * major + minor of the GPU
+    int driver_version;          // 0: not known, as on a machine without a GPU
+    bool wants_report;           // asks for the assembler's report of registers and spills
+    frit_progress_fn progress;   // called between programs, on the thread of frit_cuda_compile; NULL: none
+    void *progress_ctx;
     frit_log log;
 } frit_cuda_compiler;
 
@@ -35,7 +37,8 @@ typedef struct frit_cuda_program {
     int n_spilled;     // bytes of registers spilled to local memory, in all kernels of the program; -1: unknown
 } frit_cuda_program;
 
-// All or none: after a failure no program has a cubin, and the sentence names the first that failed.
+// Compiles programs on the threads of the pool, on fewer of them if memory is short. All or none: after a failure no
+// program has a cubin, and the sentence names the first that failed. FRIT_E_CANCELLED if `progress` returns false.
 frit_status frit_cuda_compile(const frit_cuda_compiler *compiler, frit_pool *pool, frit_cuda_program *programs,
                               size_t n);
 void frit_cuda_programs_free(frit_cuda_program *programs, size_t n);
