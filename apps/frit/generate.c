@@ -53,6 +53,17 @@ int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
+int cli_prepare_engine(frit_engine *engine, const cli_common *common)
+{
+    cli_progress progress;
+    cli_progress_start(&progress, common, "preparing");
+    cli_begin_wait();
+    const frit_status status = frit_engine_prepare(engine, cli_progress_step, &progress);
+    cli_end_wait();
+    cli_progress_end(&progress);
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
+}
+
 // Functions of frit.h that return the tokens of a text, a chat or a turn, with their two-call pattern.
 typedef frit_status (*tokens_fn)(const void *source, frit_token *tokens, size_t capacity, size_t *n_tokens);
 

@@ -51,6 +51,8 @@ static int open_parts(const served_model *served, opened_model *opened, server_l
     if (code == CLI_DONE)
         code = cli_open_drafter(&opened->drafter, &args->speculate, opened->model, &args->common, &engine,
                                 &out->worker.speculate);
+    if (code == CLI_DONE) code = cli_prepare_engine(opened->engine, &args->common);
+    if (code == CLI_DONE && opened->drafter.engine) code = cli_prepare_engine(opened->drafter.engine, &args->common);
     return code;
 }
 

@@ -231,6 +231,8 @@ int cli_check_generates(const frit_model *model, bool chats);   // fails if the 
                                                                 // support chats
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options);
+// frit_engine_prepare, for a process that answers others. A signal ends the process at once.
+int cli_prepare_engine(frit_engine *engine, const cli_common *common);
 // Adapters of all sessions of a command (adapter_options.c).
 typedef struct cli_adapter_options {
     frit_option_list lora, vectors;
