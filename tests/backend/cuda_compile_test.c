@@ -533,6 +533,14 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
     assert_true(again.was_cached);
     frit_cuda_programs_free(&again, 1);
+
+    // Cubins of a package are used whoever made them, before NVRTC is asked.
+    m.compiler.nvrtc = &m.nvrtc;
+    m.compiler.package = m.compiler.folder;
+    m.compiler.folder = NULL;
+    assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
+    assert_true(again.was_cached);
+    frit_cuda_programs_free(&again, 1);
     frit_cuda_programs_free(programs, 2);
     close_machine(&m);
 }

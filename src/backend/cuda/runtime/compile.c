@@ -147,19 +147,23 @@ static frit_status compile_one(const frit_cuda_compiler *compiler, frit_cuda_pro
     return status;
 }
 
-// Without NVRTC, uses the cubin that came with frit.
-static void take_packaged(const frit_cuda_compiler *compiler, frit_cubin_key key, frit_cuda_program *program)
+// The cubin of the folder or, if it has none, of the package. A report comes from compiling only.
+static void find_cubin(const frit_cuda_compiler *compiler, frit_cubin_key key, frit_cuda_program *program)
 {
-    const frit_cubin_cache package = {compiler->package, 0, &compiler->log};
-    if (!program->cubin && !compiler->nvrtc && compiler->package)
-        program->cubin = frit_cubin_cache_read(&package, key, &program->n_bytes);
+    const frit_cubin_cache folder = {compiler->folder, maker_of(compiler), &compiler->log},
+                           package = {compiler->package, 0, &compiler->log};
+    if (compiler->wants_report) return;
+    if (folder.folder) program->cubin = frit_cubin_cache_read(&folder, key, &program->n_bytes);
+    if (!program->cubin && package.folder) program->cubin = frit_cubin_cache_read(&package, key, &program->n_bytes);
+    program->was_cached = program->cubin != NULL;
 }
 
-// Reads the cubin from the folder, or compiles it and writes it there. A folder that cannot be used costs a warning.
+// Finds the cubin, or compiles it and writes it to the folder. A folder that cannot be used costs a warning.
 static frit_status provide_cubin(const frit_cuda_compiler *compiler, frit_cuda_program *program)
 {
     program->n_spilled = -1;
-    if (!compiler->folder && (compiler->nvrtc || !compiler->package)) return compile_one(compiler, program);
+    program->was_cached = false;
+    if (!compiler->folder && !compiler->package) return compile_one(compiler, program);
     frit_buf description = {0};
     describe(compiler, program, &description);
     if (description.failed) {
@@ -168,14 +172,11 @@ static frit_status provide_cubin(const frit_cuda_compiler *compiler, frit_cuda_p
     }
     const frit_cubin_key key = frit_cubin_key_of((frit_str){description.data, description.len});
     frit_buf_free(&description);
-    const frit_cubin_cache cache = {compiler->folder, maker_of(compiler), &compiler->log};
-    if (compiler->folder && !compiler->wants_report)   // a report comes from compiling only
-        program->cubin = frit_cubin_cache_read(&cache, key, &program->n_bytes);
-    take_packaged(compiler, key, program);
-    program->was_cached = program->cubin != NULL;
+    find_cubin(compiler, key, program);
     if (program->was_cached) return FRIT_OK;
     FRIT_TRY(compile_one(compiler, program));
-    frit_cubin_cache_write(&cache, key, program->cubin, program->n_bytes);
+    const frit_cubin_cache folder = {compiler->folder, maker_of(compiler), &compiler->log};
+    if (folder.folder) frit_cubin_cache_write(&folder, key, program->cubin, program->n_bytes);
     return FRIT_OK;
 }
 

@@ -16,7 +16,7 @@
 typedef struct frit_cuda_compiler {
     const frit_nvrtc *nvrtc;     // NULL: not installed; only cached and packaged cubins can be used
     const char *folder;          // cache of cubins; NULL: none
-    const char *package;         // cubins that came with frit, for machines without NVRTC; NULL: none
+    const char *package;         // cubins that came with frit; NULL: none
     int arch;                    // 10 * major + minor of the GPU
     int driver_version;          // 0: not known, as on a machine without a GPU
     bool wants_report;           // asks for the assembler's report of registers and spills
