@@ -10,10 +10,14 @@
 // be sorted. And logits that biases and penalties changed stay changed.
 #include "pick_scans.cuh"
 
+// Functions that the last block of a row runs, some from several places. Inlined there they would double the time that
+// the compiler takes for this program, which is longer than that of any other.
+#define FUNCTION __device__ __attribute__((noinline))
+
 // ------------------------------------------------------------------------------- ends: by one block, all its threads
 
 // Inclusive prefix sums of the threads' numbers, in `sums`.
-DEVICE void sum_up(pick_block &b, u64 n)
+FUNCTION void sum_up(pick_block &b, u64 n)
 {
     __syncthreads();
     b.sums[threadIdx.x] = n;
@@ -43,7 +47,7 @@ DEVICE float logit_as_it_came(const row_of &r, pick_block &b, int token)
     return i < p.n_biases ? __ldcg(&biases[i].logit) : __uint_as_float(__ldcg(&counts[i - p.n_biases].count));
 }
 
-DEVICE void finish(const row_of &r, pick_block &b, int status, int token)
+FUNCTION void finish(const row_of &r, pick_block &b, int status, int token)
 {
     const float logit = status == DONE_OK && r.pick->has_logprob ? logit_as_it_came(r, b, token) : 0;
     __syncthreads();
@@ -64,7 +68,7 @@ DEVICE void finish(const row_of &r, pick_block &b, int status, int token)
 }
 
 // Adds biases, in their order if a token has several, and penalties.
-DEVICE void change_row(const row_of &r, pick_block &b)
+FUNCTION void change_row(const row_of &r, pick_block &b)
 {
     const frit_gpu_pick &p = *r.pick;
     frit_gpu_item *biases = (frit_gpu_item *)p.biases;
@@ -197,7 +201,7 @@ DEVICE void use_bins(const frit_gpu_pick &p, pick_block &b)
 }
 
 // Each thread has eight neighbouring bins, from the highest down.
-DEVICE void end_bins(const row_of &r, pick_block &b)
+FUNCTION void end_bins(const row_of &r, pick_block &b)
 {
     enum { EACH = FRIT_GPU_PICK_BINS / THREADS };
     frit_gpu_pick_state &s = b.s;
@@ -265,7 +269,7 @@ DEVICE void note_first(pick_block &b)
 }
 
 // False: the pick has failed.
-DEVICE bool take_max(const row_of &r, pick_block &b)
+FUNCTION bool take_max(const row_of &r, pick_block &b)
 {
     const float max = logit_of((u32)(b.at >> 32));
     const bool is_bad = b.s.bad_changed || (b.flags & BAD), is_empty = max == -INFINITE;
@@ -530,7 +534,7 @@ DEVICE void end_list(const row_of &r, pick_block &b)
     __syncthreads();
 }
 
-DEVICE void end(const row_of &r, pick_block &b)
+FUNCTION void end(const row_of &r, pick_block &b)
 {
     const int pass = b.s.pass;
     __syncthreads();   // one thread changes it below
@@ -548,6 +552,14 @@ DEVICE void end(const row_of &r, pick_block &b)
 }
 
 // ------------------------------------------------------------------------------- the kernel
+
+FUNCTION void scan_alone(const row_of &r, pick_block &b)
+{
+    for (int block = 0; block < r.n_blocks; block++) {
+        scan(r, b, block);
+        __syncthreads();
+    }
+}
 
 DEVICE void begin(const row_of &r, frit_gpu_pick_state &s)
 {
@@ -590,10 +602,7 @@ extern "C" __global__ void __launch_bounds__(256) pick_pass(const frit_pick_args
     __threadfence();
     end(r, b);
     while (a.is_last && b.s.pass != PASS_DONE) {
-        for (int block = 0; block < r.n_blocks; block++) {
-            scan(r, b, block);
-            __syncthreads();
-        }
+        scan_alone(r, b);
         __threadfence();
         end(r, b);
     }
