@@ -280,6 +280,25 @@ static void schema_empty(frit_buf *t)
     frit_buf_text(t, "]}");
 }
 
+static void schema_equal_items(frit_buf *t)
+{
+    frit_buf_text(t, "{\"type\": \"array\", \"uniqueItems\": true, \"items\": {\"enum\": [1");
+    append_many(t, ",1", 100000);
+    frit_buf_text(t, "]}}");
+}
+
+// No item may be one of the listed arrays, which differ in their last number.
+static void schema_long_items(frit_buf *t)
+{
+    frit_buf_text(t, "{\"type\": \"array\", \"uniqueItems\": true, \"items\": {\"type\": \"string\", \"enum\": [\"\"");
+    for (int i = 0; i < 1000; i++) {
+        frit_buf_text(t, ",[");
+        append_many(t, "0,", 2000);
+        frit_buf_printf(t, "%d]", i);
+    }
+    frit_buf_text(t, "]}}");
+}
+
 static void tags_of_schemas(frit_buf *t)
 {
     frit_buf_text(t, "{\"triggers\": [\"<\"], \"structures\": [");
@@ -327,6 +346,8 @@ static const bomb bombs[] = {
     {SCHEMA, "20,000 classes of letters", schema_letters, "\"", 1, FITS, false},
     {SCHEMA, "100,000 numbers", schema_enum, "1", 5, FITS, true},
     {SCHEMA, "a million empty subschemas", schema_empty, "{", 1, FITS, false},
+    {SCHEMA, "100,000 equal unique items", schema_equal_items, "[", 1, FITS, true},
+    {SCHEMA, "1,000 long unique items", schema_long_items, "[", 1, FITS, true},
     {TAGS, "2,000 tags with schemas", tags_of_schemas, "a", 100, FITS, false},
 };
 

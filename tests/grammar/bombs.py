@@ -195,6 +195,10 @@ FAMILIES = {
     "types": ([10, 64, 1000, 400000], lambda n: {"anyOf": [{"type": ["string"] * n}] * 3}),
     "unique items": ([5, 10, 11, 1000, 100000], lambda n: {"type": "array", "uniqueItems": True, "items": {"enum": list(range(n))}}),
     "unique items, equal": ([5, 10, 1000, 100000, 500000], lambda n: {"uniqueItems": True, "items": {"enum": [1] * n}}),
+    "unique items, none possible": ([1000, 10000, 100000, 500000], lambda n: {
+        "uniqueItems": True, "items": {"type": "string", "enum": list(range(n))}}),
+    "unique items, long and none possible": ([10, 100, 1000], lambda n: {
+        "uniqueItems": True, "items": {"type": "string", "enum": [[0] * 2000 + [i] for i in range(n)]}}),
     "titles": ([1000, 100000, 4000000], lambda n: {"title": "x" * n, "type": "string"}),
     "anyOf nested": ([10, 60, 100, 190], lambda n: nest(n, lambda x: {"anyOf": [x, {"type": "null"}]}, {"type": "string"})),
     "anyOf nested twice": ([5, 10, 15, 17], lambda n: nest(n, lambda x: {"anyOf": [x, {"required": ["a"], "allOf": [x]}]}, {"type": "object"})),

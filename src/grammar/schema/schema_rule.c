@@ -602,14 +602,14 @@ static json_t *listed_values(schema *s, json_t *value, const char *base)
 static frit_status add_choices(array *a, json_t *list, int32_t item)
 {
     schema *s = a->m.s;
-    size_t i, k;
-    json_t *value, *other;
+    json_t *chosen[MAX_CHOICES], *value;
+    size_t i;
     json_array_foreach(list, i, value)
     {
         bool known = false, empty;
         int32_t l, one;
-        FRIT_TRY(frit_budget_spend(s->budget, 16 * (int64_t)i));
-        json_array_foreach(list, k, other) known |= k < i && same_value(value, other);
+        FRIT_TRY(frit_budget_spend(s->budget, 16 * (1 + a->n_choices)));
+        for (int32_t k = 0; k < a->n_choices && !known; k++) known = same_value(value, chosen[k]);
         if (known) continue;
         FRIT_TRY(frit_schema_literal(s, LITERAL_CONST, value, "", &l));
         FRIT_TRY(frit_schema_set_one(s, l, &one));
@@ -617,6 +617,7 @@ static frit_status add_choices(array *a, json_t *list, int32_t item)
         FRIT_TRY(frit_schema_is_empty(s, one, &empty));
         if (empty) continue;
         if (a->n_choices == MAX_CHOICES) return frit_schema_fail("uniqueItems", "is about more than 10 values");
+        chosen[a->n_choices] = value;
         a->choices[a->n_choices++] = one;
     }
     return FRIT_OK;
