@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Times small gemms (gemm_small.cu), each alone, and the conversion of weights to f16 for cuBLASLt.
-#include "backend/cuda/ops/matmul.h"
+#include "backend/cuda/ops/gemm_cublas.h"
 #include "backend/cuda/ops/gemm_small.h"
 #include "gpu.h"
 

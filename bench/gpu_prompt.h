@@ -2,7 +2,7 @@
 // gpu_prompt.h: whole prompts on a model of gpu_model.h: norms, products by cuBLASLt, attention, the cache, and the
 // logits of the last token of each sequence.
 #pragma once
-#include "backend/cuda/ops/matmul.h"
+#include "backend/cuda/ops/gemm_cublas.h"
 #include "gpu_model.h"
 
 enum { PROMPT_PRODUCTS = 4 };   // qkv, o, gate-up, down

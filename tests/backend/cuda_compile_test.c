@@ -6,7 +6,7 @@
 #include "backend/cuda/runtime/cublaslt.h"
 #include "backend/cuda/runtime/cubin_cache.h"
 #include "backend/cuda/runtime/kernel.h"
-#include "backend/cuda/ops/matmul.h"
+#include "backend/cuda/ops/gemm_cublas.h"
 #include "backend/cuda/ops/precise.h"
 #include "backend/cuda/ops/product.h"
 #include "backend/cuda/ops/experts_rows.h"

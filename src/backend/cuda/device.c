@@ -5,7 +5,7 @@
 #include "backend/cuda/exec_bytes.h"
 #include "backend/cuda/ops/adapt.h"
 #include "backend/cuda/ops/ops.h"
-#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/linear.h"
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
 #include "backend/cuda/recordings.h"

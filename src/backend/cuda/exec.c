@@ -2,7 +2,7 @@
 // Preparing plans, and submitting steps.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/precise.h"
-#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/linear.h"
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
 #include "backend/cuda/recordings.h"

@@ -5,7 +5,7 @@
 #include "backend/cuda/ops/cache.h"
 #include "backend/cuda/ops/gemm_small.h"
 #include "backend/cuda/ops/precise.h"
-#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/linear.h"
 #include "backend/cuda/ops/rows.h"
 #include "backend/cuda/picks.h"
 #include "backend/cuda/weights/weights.h"

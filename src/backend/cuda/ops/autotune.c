@@ -3,7 +3,7 @@
 #include "backend/cuda/ops/autotune.h"
 #include "backend/cuda/runtime/cubin_cache.h"
 #include "backend/cuda/device.h"
-#include "backend/cuda/ops/matmul.h"
+#include "backend/cuda/ops/gemm_cublas.h"
 
 #include <stdlib.h>
 #include <string.h>

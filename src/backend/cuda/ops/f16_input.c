@@ -3,7 +3,7 @@
 #include "backend/cuda/ops/f16_input.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/gemm_small.h"
-#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/linear.h"
 #include "backend/cuda/ops/rows.h"
 
 static bool is_gemm_product(const frit_exec *exec, const frit_node *node)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // backend/cuda/ops/gemm.h: products of plans with FRIT_CUDA_GEMM_FROM rows or more. The input is f16; the kernel is
-// gemm_small.h's for up to 128 rows, and cuBLASLt (matmul.h) for more. Precise graphs (precise.h) have all products
-// here, in f32.
+// gemm_small.h's for up to 128 rows, and cuBLASLt (gemm_cublas.h) for more. Precise graphs (precise.h) have all
+// products here, in f32.
 #pragma once
 #include "backend/cuda/ops/f16_input.h"
-#include "backend/cuda/ops/matmul.h"
+#include "backend/cuda/ops/gemm_cublas.h"
 
 struct frit_cuda_products;
 struct frit_cuda_launch;

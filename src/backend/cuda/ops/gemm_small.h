@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/gemm_small.h: products of 9 to 128 rows in f16, which read weights as tiles
-// (kernels/gemm_small.cu). For decode steps of many sequences. product.h has products of fewer rows, matmul.h of more.
+// backend/cuda/ops/gemm_small.h: products of 9 to 128 rows in f16, which read weights as tiles (kernels/gemm_small.cu).
+// For decode steps of many sequences. product.h has products of fewer rows, gemm_cublas.h of more.
 //
 //     frit_cuda_gemm_small product = {.rows = 64, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 256}}};
 //     FRIT_TRY(frit_cuda_gemm_small_kernel(&product, &gpu, &kernel));      // launched with frit_gemm_small_args

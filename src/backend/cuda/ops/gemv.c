@@ -2,7 +2,7 @@
 // Launches of product.h: kernels for 1, 2, 4, 8 and 16 rows, of which a step uses the smallest that is large enough.
 #include "backend/cuda/ops/gemv.h"
 #include "backend/cuda/exec.h"
-#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/linear.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "backend/cuda/ops/heads.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/cache.h"
-#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/linear.h"
 #include "backend/cuda/ops/rows.h"
 #include "backend/cuda/weights/weights.h"
 #include "format/rows.h"

@@ -5,7 +5,7 @@
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/adapt.h"
 #include "backend/cuda/ops/cache.h"
-#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/linear.h"
 #include "backend/cuda/ops/recurrent.h"
 #include "backend/cuda/ops/rows.h"
 

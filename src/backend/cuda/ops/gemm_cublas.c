@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Converting tiles to f16 or bf16, and multiplying by cuBLASLt.
-#include "backend/cuda/ops/matmul.h"
+#include "backend/cuda/ops/gemm_cublas.h"
 #include "backend/cuda/kernels/args.h"
 
 static int n_tiles_of(const frit_cuda_matmul *m)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/matmul.h: products of prompts: tiles become f16 or bf16 matrices, which cuBLASLt multiplies.
+// backend/cuda/ops/gemm_cublas.h: products of prompts: tiles become f16 or bf16 matrices, which cuBLASLt multiplies.
 //
 //     frit_cuda_matmul matmul = {.k = 4096, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32, .adds = true,
 //                                .segments = {{FRIT_DTYPE_Q4_K, 256}}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products with what they run with: a norm before, a residual or a gate after. Plans of up to 16 rows use gemv.h;
 // larger plans use gemm.h, or gemv.h for 16 rows at a time if cuBLASLt is not installed.
-#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/linear.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/adapt.h"
 #include "backend/cuda/ops/ops.h"

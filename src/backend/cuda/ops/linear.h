@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/products.h: phases with products, and LINEAR nodes outside of phases. Small plans run them by
+// backend/cuda/ops/linear.h: phases with products, and LINEAR nodes outside of phases. Small plans run them by
 // gemv.h, others by gemm.h.
 #pragma once
 #include "backend/cuda/device.h"
