@@ -263,7 +263,7 @@ static int run(void *ctx)
     frit_model_options with = args->model;
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     if (!options->estimate && args->adapters.lora.n + args->adapters.vectors.n > 0)
-        return cli_usage("info: adapters are for --estimate");
+        return cli_usage("info: adapters are used by --estimate only; give --estimate too");
     with.vocab_only = !options->estimate;   // allows files with an unknown architecture
     int code = cli_open_model(&model, &args->common, &with, path);
     if (code != CLI_DONE) return code;

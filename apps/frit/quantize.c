@@ -328,7 +328,7 @@ static int check_options(const quantize_args *args, const char *source)
     if (!sized && cli_is_typed(common, "types"))
         return cli_usage("quantize: --types is for --size and --bits; a mix has its own types");
     if (!sized && !args->refine.file && cli_is_typed(common, "windows"))
-        return cli_usage("quantize: --windows is of a text; give --size, --bits or --refine too");
+        return cli_usage("quantize: --windows limits a text; give --size, --bits or --refine too");
     if (!sized && args->refine.fast)
         return cli_usage(
             "quantize: --fast is for --size and --bits; a mix is rounded again only where --refine says so");

@@ -74,15 +74,15 @@ static int set_tools(json_t *variables, const char *path)
         return CLI_DONE;
     }
     json_decref(json);
-    return cli_fail("%s: not a list of tools", path);
+    return cli_fail("%s: expected a list of tools", path);
 }
 
 static int set_variables(json_t *variables, const char *text)
 {
     json_error_t error;
     json_t *json = json_loads(text, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
-    if (!json) return cli_usage("--vars: not JSON: %s", error.text);
-    int code = json_is_object(json) ? CLI_DONE : cli_usage("--vars: not a JSON object");
+    if (!json) return cli_usage("--vars: is not JSON: %s", error.text);
+    int code = json_is_object(json) ? CLI_DONE : cli_usage("--vars: expected a JSON object");
     json_object_update(variables, json);
     json_decref(json);
     return code;

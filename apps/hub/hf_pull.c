@@ -156,7 +156,7 @@ static hub_status look_at_files(job *j, uint64_t *n_missing)
         if (file->n_bytes == UINT64_MAX || hub_file_bytes(blob.text) == file->n_bytes) continue;
         if (hub_cache_has_copy(j->pull->settings, j->name->repo, j->repo->commit, file->path, file->n_bytes)) continue;
         if (*n_missing + file->n_bytes < *n_missing)
-            return hub_fail(HUB_E_DATA, "%s: the sizes of the files are not possible", j->pull->typed);
+            return hub_fail(HUB_E_DATA, "%s: the sizes of the files together exceed 2^64 bytes", j->pull->typed);
         *n_missing += file->n_bytes;
     }
     j->total = *n_missing;

@@ -299,8 +299,8 @@ static frit_status read_rows(reader *r, frit_arena *arena)
         if (!(rows[i].flags & PER_LAYER)) FRIT_TRY(read_model_row(r, &rows[i]));
     }
     if (r->hp->n_layer_next >= r->hp->n_layer)
-        return frit_fail(FRIT_E_FORMAT, "%s.nextn_predict_layers is %d of %d layers", r->arch->name,
-                         (int)r->hp->n_layer_next, (int)r->hp->n_layer);
+        return frit_fail(FRIT_E_FORMAT, "%s.nextn_predict_layers is %d, expected less than the %d layers",
+                         r->arch->name, (int)r->hp->n_layer_next, (int)r->hp->n_layer);
     r->hp->n_layer -= r->hp->n_layer_next;
     if (r->arch->is_encoder_decoder) {
         if (r->hp->n_layer_dec == 0) r->hp->n_layer_dec = r->hp->n_layer;

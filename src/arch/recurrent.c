@@ -184,7 +184,8 @@ frit_status frit_kda_adjust(frit_hparams *hp)
     for (int32_t i = 0; i < hp->n_layer; i++)
         if (r->rank < hp->layers[i].n_head) r->rank = hp->layers[i].n_head;
     if (r->rank < 1 || r->head_dim < 1 || r->head_dim > MOST / 3 / r->rank)
-        return frit_fail(FRIT_E_FORMAT, "delta attention has %d heads of %d numbers", (int)r->rank, (int)r->head_dim);
+        return frit_fail(FRIT_E_FORMAT, "delta attention has %d heads of %d numbers, expected 1 to %d numbers in all",
+                         (int)r->rank, (int)r->head_dim, (int)(MOST / 3));
     r->state = r->head_dim;
     r->inner = r->rank * r->head_dim;
     r->n_channels = 3 * r->inner;

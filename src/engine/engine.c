@@ -295,7 +295,7 @@ frit_status frit_engine_profile(frit_engine *engine, bool on)
     for (int i = 0; i < engine->n_devices; i++) {
         const frit_backend *backend = engine->devices[i]->backend;
         if (!backend->profile)
-            return frit_fail(FRIT_E_UNSUPPORTED, "backend %s does not count where time goes", backend->name);
+            return frit_fail(FRIT_E_UNSUPPORTED, "backend %s does not measure the time of phases", backend->name);
         FRIT_TRY(backend->profile(engine->devices[i], on));
     }
     return FRIT_OK;

@@ -235,7 +235,7 @@ frit_status frit_answer_compile(frit_automaton **out, const frit_answer_grammar 
     const bool has_calls = o->format->style != CALL_NONE;
     if (o->must_call && !has_calls)
         return frit_fail_at(FRIT_E_UNSUPPORTED, "tool_choice", FRIT_CODE_UNSUPPORTED_VALUE,
-                            "the format of this model's calls is not known; a call cannot be demanded");
+                            "the format of this model's calls is not known; a call cannot be required");
     if (o->must_call && o->continues)
         return frit_fail_at(FRIT_E_INVALID, "tool_choice", FRIT_CODE_INVALID_VALUE,
                             "asks for a call, and continue_final_message for a text");

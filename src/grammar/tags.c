@@ -109,7 +109,7 @@ static frit_status read_flag(const tags *t, const json_t *format, const char *na
     const json_t *value = json_object_get(format, name);
     *out = json_is_true(value);
     if (!value || json_is_boolean(value)) return FRIT_OK;
-    return fail(t, FRIT_E_INVALID, "%s is no truth value; expected true or false", name);
+    return fail(t, FRIT_E_INVALID, "%s is not a boolean; expected true or false", name);
 }
 
 static frit_status read_list(const tags *t, const json_t *format, const char *name, size_t *n)

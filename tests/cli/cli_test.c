@@ -63,8 +63,8 @@ static void bench_refuses_what_is_no_list(void **state)
     expect("bench --random llama-1b --layers 17", NULL, 2, NULL, "llama-1b has 16 layers, 17 are requested");
     expect("bench --random llama-1b --type q9", NULL, 2, NULL, "nvfp4, q4_k_m or q5_k_m");
     expect("bench --random llama-1b model.gguf", NULL, 2, NULL, "none can be named beside it");
-    expect("bench --layers 2", NULL, 2, NULL, "bench: --layers is of --random");
-    expect("bench --save a.gguf", NULL, 2, NULL, "bench: --save is of --random");
+    expect("bench --layers 2", NULL, 2, NULL, "bench: --layers is an option of --random");
+    expect("bench --save a.gguf", NULL, 2, NULL, "bench: --save is an option of --random");
     const frit_random_shape *shape;
     for (size_t i = 0; (shape = frit_random_shape_get(i)); i++)
         expect("bench --help --all", NULL, 0, shape->name, NULL);

@@ -160,9 +160,9 @@ static void template_prints_the_prompt(void **state)
     expect("template --messages /nonexistent.json", NULL, 1, NULL, "/nonexistent.json");
     expect("template --messages -", "[{]", 1, NULL, "not JSON");
     expect("template --messages -", "7", 1, NULL, "neither a list of messages");
-    expect("template --messages - --vars '[]'", talk, 2, NULL, "--vars: not a JSON object");
+    expect("template --messages - --vars '[]'", talk, 2, NULL, "--vars: expected a JSON object");
     snprintf(command, sizeof command, "template --messages - --tools '%s'", file_with("tools.json", "{}"));
-    expect(command, talk, 1, NULL, "not a list of tools");
+    expect(command, talk, 1, NULL, "expected a list of tools");
     snprintf(command, sizeof command, "template --messages - --template '%s'", file_with("t.jinja", "a\n{% if %}"));
     expect(command, talk, 3, NULL, "line 2");
     snprintf(command, sizeof command, "template --messages - --template '%s'",

@@ -213,7 +213,7 @@ static const struct {
     {"{\"format\": {\"type\": \"const_string\", \"value\": \"\"}}", "matches only the empty text", FRIT_E_INVALID},
     {"{\"format\": {\"type\": \"const_string\", \"value\": \"\\u0000\"}}", "\\u0000 is not allowed", FRIT_E_INVALID},
     {"{\"format\": {\"type\": \"tags_with_separator\", \"tags\": [" NOW "]}}", "separator is missing", FRIT_E_INVALID},
-    {"{\"format\": {\"type\": \"triggered_tags\", \"at_least_one\": 1, " CALLS "}}", "at_least_one is no truth value",
+    {"{\"format\": {\"type\": \"triggered_tags\", \"at_least_one\": 1, " CALLS "}}", "at_least_one is not a boolean",
      FRIT_E_INVALID},
     {"{\"format\": {\"type\": \"json_schema\", \"json_schema\": false}}", "no text", FRIT_E_INVALID},
 };

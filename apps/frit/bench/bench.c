@@ -175,7 +175,7 @@ static int check_random(const bench_args *args)
     if (o->shape && (args->common.n_positional > 0 || args->common.model))
         return cli_usage("bench: --random makes a model, so none can be named beside it");
     if (!o->shape && (o->save || o->n_layers > 0))
-        return cli_usage("bench: --%s is of --random", o->save ? "save" : "layers");
+        return cli_usage("bench: --%s is an option of --random; give --random SHAPE too", o->save ? "save" : "layers");
     return CLI_DONE;
 }
 

@@ -175,7 +175,7 @@ static int check(const bench_args *args)
 {
     const load_options *o = &args->load;
     const char *format = args->bench.format;
-    if (o->text && !o->url) return cli_usage("bench: --text is for servers, which --url names");
+    if (o->text && !o->url) return cli_usage("bench: --text needs a server; give --url too");
     if (o->n_shared > o->n_in)
         return cli_usage("bench: --shared-prefix %d is more than the %d tokens of a prompt (--in)", o->n_shared,
                          o->n_in);

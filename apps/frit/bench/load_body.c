@@ -33,7 +33,7 @@ static int merge(json_t *fields, const char *more)
         if (json_is_null(value)) json_object_del(fields, name);
     }
     if (json_object_get(fields, "prompt") || json_object_get(fields, "max_tokens"))
-        return cli_usage("bench: --body: the prompt and max_tokens are those of --in and --out");
+        return cli_usage("bench: --body has a prompt or max_tokens, which --in and --out set");
     return good ? CLI_DONE : cli_no_memory();
 }
 

@@ -157,8 +157,7 @@ static int open_session(chat *c, const cli_adapters *adapters)
 {
     frit_model_info info;
     frit_model_get_info(c->model, &info);
-    if (strcmp(info.tokenizer, "none") == 0)
-        return cli_fail("%s has no vocabulary, so it cannot be talked to", info.path);
+    if (strcmp(info.tokenizer, "none") == 0) return cli_fail("%s has no vocabulary, which a chat needs", info.path);
     if (frit_session_new(&c->session, c->engine) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
     const frit_status status = cli_use_adapters(adapters, c->session);
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
@@ -170,7 +169,7 @@ static int open_chat(chat *c, const chat_args *args)
     json_error_t error;
     c->messages = json_array();
     c->variables = args->chat.variables ? json_loads(args->chat.variables, 0, &error) : json_object();
-    if (!json_is_object(c->variables)) return cli_usage("--vars: not a JSON object");
+    if (!json_is_object(c->variables)) return cli_usage("--vars: expected a JSON object");
     if (args->shift.on && args->chat.no_context_shift)
         return cli_usage("chat: --context-shift and --no-context-shift are given; expected one");
     int code = cli_check_shift(&args->shift);

@@ -114,9 +114,9 @@ int chat_file_open_session(chat *c, const char *path)
     if (status != FRIT_OK) return cli_fail("%s", frit_error());
     size_t n_bytes, n = frit_session_length(c->session);
     const char *note = frit_session_note(c->session, &n_bytes);
-    if (n_bytes == 0) return cli_fail("%s: the file of a session, but not of a chat", path);
+    if (n_bytes == 0) return cli_fail("%s: is the file of a session; expected the file of a chat", path);
     json_t *all = json_loadb(note, n_bytes, JSON_ALLOW_NUL, NULL);
-    int code = all ? take_conversation(c, all, path) : cli_fail("%s: what it says of its chat is not JSON", path);
+    int code = all ? take_conversation(c, all, path) : cli_fail("%s: its note about the chat is not JSON", path);
     json_decref(all);
     if (code != CLI_DONE) return code;
     c->tokens = malloc((n + 1) * sizeof *c->tokens);

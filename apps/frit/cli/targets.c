@@ -8,7 +8,7 @@
 
 static int refuse(const char *path)
 {
-    return cli_usage("%s: is read too, expected another name for the file to write", path);
+    return cli_usage("%s: is an input too; expected another name for the file to write", path);
 }
 
 // An adapter's path may end in ":SCALE".

@@ -43,8 +43,9 @@ static int read_head(kl_file *kl)
     kl->n_ctx = head[0], kl->n_vocab = head[1], kl->n_windows = head[2];
     if (kl->n_ctx < 4 || kl->n_ctx > 1 << 24 || kl->n_vocab < 1 || kl->n_vocab > 1 << 24 || kl->n_windows < 1 ||
         kl->n_windows > (1 << 30) / kl->n_ctx)
-        return cli_fail("%s: %d windows of %d tokens out of %d cannot be: the file is damaged", kl->path, kl->n_windows,
-                        kl->n_ctx, kl->n_vocab);
+        return cli_fail(
+            "%s: has %d windows of %d tokens with a vocabulary of %d, which is impossible: the file is damaged",
+            kl->path, kl->n_windows, kl->n_ctx, kl->n_vocab);
     int code = read_tokens(kl, (size_t)kl->n_windows * (size_t)kl->n_ctx);
     return code == CLI_DONE ? reserve_row(kl) : code;
 }

@@ -120,7 +120,7 @@ void server_apply_template(server_exchange *exchange)
     if (json)
         server_reply(exchange, json_pack("{s:o}", "prompt", json));
     else
-        server_refuse(&exchange->problem, 500, NULL, NULL, "the template wrote bytes that are no UTF-8");
+        server_refuse(&exchange->problem, 500, NULL, NULL, "the template wrote bytes that are not UTF-8");
 }
 
 void server_infill(server_exchange *exchange)
@@ -145,7 +145,7 @@ void server_complete_native(server_exchange *exchange)
     const server_generation *request = exchange->request;
     if (request->prompt.n_all > 1) {
         server_refuse(&exchange->problem, 400, "unsupported_parameter", "prompt",
-                      "prompt: %d prompts in one request are possible on /v1/completions", request->prompt.n_all);
+                      "prompt: has %d prompts, expected one; /v1/completions takes several", request->prompt.n_all);
         return;
     }
     server_generate(exchange, false);

@@ -526,7 +526,8 @@ void server_delete_response(server_exchange *exchange)
     char *running = running_json(exchange, exchange->rest, false);
     if (running)
         server_refuse(&exchange->problem, 409, "response_in_progress", NULL,
-                      "'%.64s' is still made: cancel it before (POST %.64s/cancel)", exchange->rest, exchange->rest);
+                      "the response '%.64s' is still being made: cancel it first (POST %.64s/cancel)", exchange->rest,
+                      exchange->rest);
     else if (server_store_remove(exchange->site->responses, exchange->rest, exchange->key))
         server_reply(exchange, json_pack("{s:s, s:s, s:b}", "id", exchange->rest, "object", "response", "deleted", 1));
     else
@@ -555,7 +556,8 @@ void server_cancel_response(server_exchange *exchange)
     const bool in_background = json_is_true(json_object_get(json, "background"));
     free(text);
     if (!in_background)
-        server_refuse(&exchange->problem, 400, "invalid_value", NULL, "'%.64s' was not made in the background", id);
+        server_refuse(&exchange->problem, 400, "invalid_value", NULL,
+                      "the response '%.64s' was not made in the background", id);
     else
         server_reply(exchange, json_incref(json));
     json_decref(json);

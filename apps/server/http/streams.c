@@ -18,7 +18,7 @@ static bool read_number(const char *text, const char *name, uint64_t *number, se
 static bool refuse_lost(server_exchange *exchange)
 {
     return server_refuse(&exchange->problem, 410, "stream_lost", NULL,
-                         "this place of the stream is not there: %d MiB of a stream are kept at most",
+                         "this part of the stream is not kept: at most %d MiB of a stream are kept",
                          SERVER_REPLAY_BYTES >> 20);
 }
 

@@ -43,7 +43,8 @@ static bool add_stop(const char **items, size_t *n, const json_t *value, const c
         return server_refuse(problem, 400, "invalid_type", param, "%s: expected a string or a list of strings", param);
     size_t length = json_string_length(value);
     if (length == 0)
-        return server_refuse(problem, 400, "invalid_value", param, "%s: an empty string stops everything", param);
+        return server_refuse(problem, 400, "invalid_value", param,
+                             "%s: has an empty string, which would stop every text", param);
     if (strlen(text) < length)
         return server_refuse(problem, 400, "invalid_value", param, "%s: a string has a zero character", param);
     if (length > SERVER_MAX_STOP_BYTES)

@@ -13,7 +13,7 @@ bool server_set_format(server_generation *request, frit_grammar_kind kind, const
                        server_problem *problem)
 {
     if (request->format.param)
-        return server_refuse(problem, 400, "invalid_value", param, "%s: %s says what the answer may be already", param,
+        return server_refuse(problem, 400, "invalid_value", param, "%s: %s already gives the form of the answer", param,
                              request->format.param);
     request->format.kind = kind;
     request->format.param = param;

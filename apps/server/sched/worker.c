@@ -194,7 +194,7 @@ static server_slot *choose_slot(const server_worker *worker, server_slot *idle, 
 static void refuse_busy(server_job *job)
 {
     server_problem problem;
-    server_refuse(&problem, 409, "slot_busy", NULL, "slot %d has a request that runs",
+    server_refuse(&problem, 409, "slot_busy", NULL, "slot %d is busy with a request",
                   (int)job->request.wanted_slot - 1);
     problem.retry_after = 1;
     server_job_fail(job, &problem);

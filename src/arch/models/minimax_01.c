@@ -69,7 +69,8 @@ static frit_status adjust(frit_hparams *hp)
     frit_recurrent_params *r = &hp->recurrent;
     const frit_layer_hparams *first = &hp->layers[0];
     if ((int64_t)first->n_head * first->k_dim > 1 << 20)
-        return frit_fail(FRIT_E_FORMAT, "there are %d heads of %d numbers", (int)first->n_head, (int)first->k_dim);
+        return frit_fail(FRIT_E_FORMAT, "there are %d heads of %d numbers, expected at most %d numbers in all",
+                         (int)first->n_head, (int)first->k_dim, 1 << 20);
     r->rank = first->n_head;
     r->state = first->k_dim;
     r->inner = r->n_channels = r->rank * r->state;

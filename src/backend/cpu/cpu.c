@@ -153,10 +153,9 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     const bool reference = options->cpu && strcmp(options->cpu, reference_name) == 0;
     *out = NULL;
     if (options->n_threads < 0)
-        return frit_fail(FRIT_E_INVALID, "n_threads is %d, at least 0 was expected", (int)options->n_threads);
+        return frit_fail(FRIT_E_INVALID, "n_threads is %d, expected 0 or more", (int)options->n_threads);
     if (options->n_threads_batch < 0)
-        return frit_fail(FRIT_E_INVALID, "n_threads_batch is %d, at least 0 was expected",
-                         (int)options->n_threads_batch);
+        return frit_fail(FRIT_E_INVALID, "n_threads_batch is %d, expected 0 or more", (int)options->n_threads_batch);
     if (options->cpu && !reference) FRIT_TRY(find_isa(options->cpu, &cap));
 
     frit_cpu_device *device = calloc(1, sizeof *device);

@@ -198,8 +198,8 @@ frit_status frit_cuda_alloc_bytes(frit_cuda_device *d, uint64_t n_bytes, const c
     if (n_bytes == 0) return FRIT_OK;
     const frit_status status = check_driver(d, d->driver.memory_alloc(address, (size_t)n_bytes), what);
     if (status != FRIT_E_MEMORY || d->driver.memory_info(&n_free, &n_all) != 0) return status;
-    return frit_fail(FRIT_E_MEMORY, "%s: %.1f MB for %s; %.1f of %.1f MB are free", d->gpu.name, (double)n_bytes / 1e6,
-                     what, (double)n_free / 1e6, (double)n_all / 1e6);
+    return frit_fail(FRIT_E_MEMORY, "%s: %.1f MB for %s do not fit; %.1f of %.1f MB are free", d->gpu.name,
+                     (double)n_bytes / 1e6, what, (double)n_free / 1e6, (double)n_all / 1e6);
 }
 
 void frit_cuda_free_bytes(frit_cuda_device *d, uint64_t address)

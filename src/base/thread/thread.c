@@ -375,7 +375,8 @@ frit_status frit_pool_new(frit_pool **out, int n_threads)
         n_threads = topology.n_cores < MAX_THREADS ? topology.n_cores : MAX_THREADS;
     }
     if (n_threads < 0 || n_threads > MAX_THREADS)
-        return frit_fail(FRIT_E_INVALID, "%d threads, expected 1 to %d, or 0 for one per core", n_threads, MAX_THREADS);
+        return frit_fail(FRIT_E_INVALID, "found %d threads, expected 1 to %d, or 0 for one per core", n_threads,
+                         MAX_THREADS);
     frit_pool *pool = calloc(1, sizeof *pool);
     if (!pool) return frit_fail_memory(sizeof *pool, "a thread pool");
     pool->n = 1;

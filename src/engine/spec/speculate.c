@@ -29,9 +29,10 @@ static frit_status check_options(const frit_session *session, const frit_specula
         return frit_fail(FRIT_E_INVALID, "speculation '%.64s' does not exist; expected auto, ngram, draft, mtp or none",
                          options->kind);
     if (options->max_drafts < 0 || options->max_drafts > FRIT_MAX_DRAFTS)
-        return frit_fail(FRIT_E_INVALID, "%d drafts of a step; expected 0 to %d", options->max_drafts, FRIT_MAX_DRAFTS);
+        return frit_fail(FRIT_E_INVALID, "found %d drafts for a step; expected 0 to %d", options->max_drafts,
+                         FRIT_MAX_DRAFTS);
     if (!(options->min_p >= 0 && options->min_p <= 1))
-        return frit_fail(FRIT_E_INVALID, "drafts of probability %g; expected 0 to 1", (double)options->min_p);
+        return frit_fail(FRIT_E_INVALID, "found drafts of probability %g; expected 0 to 1", (double)options->min_p);
     if (is_kind(options, "draft") && !options->draft)
         return frit_fail(FRIT_E_INVALID, "speculation by a draft model needs an engine of that model");
     if (is_kind(options, "mtp") && !(options->draft && options->draft->model->of))

@@ -265,7 +265,7 @@ frit_status frit_claim_not(schema *s, claim c, terms *out)
     case CLAIM_COUNT:
         return add_outside(s, out, &c, &c.least, &c.most);
     default:
-        return frit_schema_fail("uniqueItems", "cannot be said by a grammar");
+        return frit_schema_fail("uniqueItems", "cannot be expressed by a grammar");
     }
 }
 

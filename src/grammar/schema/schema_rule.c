@@ -642,7 +642,8 @@ static frit_status find_choices(array *a)
         }
     }
     if (!list || !alike)
-        status = frit_schema_fail("uniqueItems", "cannot be said by a grammar, but of items that an enum lists");
+        status =
+            frit_schema_fail("uniqueItems", "cannot be expressed by a grammar, except for items that an enum lists");
     if (status == FRIT_OK) status = item_set(a, 0, 0, &item);
     if (status == FRIT_OK) status = add_choices(a, list, item);
     json_decref(list);

@@ -362,7 +362,8 @@ static frit_status look_at_clock(frit_matcher *m, size_t from, bool doubles)
     if (now - m->start_ns < (doubles ? m->may_take_ns / 2 : m->may_take_ns / 4 * 3)) return FRIT_OK;
     return frit_fail(
         FRIT_E_TIMEOUT,
-        "a regex of the tokenizer takes too long for this text, byte %zu: it goes back or looks ahead too often", from);
+        "a regex of the tokenizer takes too long for this text, byte %zu: it backtracks or looks ahead too often",
+        from);
 }
 
 void frit_matcher_deinit(frit_matcher *matcher)
@@ -400,7 +401,7 @@ static frit_status fail_search(int rc, size_t from)
     char why[128];
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
     return frit_fail(rc == PCRE2_ERROR_NOMEMORY ? FRIT_E_MEMORY : FRIT_E_TIMEOUT,
-                     "a regex of the tokenizer gives up on this text, byte %zu: %s", from, why);
+                     "a regex of the tokenizer fails on this text at byte %zu: %s", from, why);
 }
 
 // PCRE2's limits do not bound the time of a call, because a step may scan the whole text. So the first call tries one

@@ -99,7 +99,7 @@ frit_status frit_tokenizer_new(frit_tokenizer **out, const frit_vocab *vocab, co
     const frit_tokenizer_kind *kind = NULL;
     for (size_t i = 0; i < FRIT_COUNT(kinds); i++)
         if (is_listed(kinds[i]->models, vocab->model)) kind = kinds[i];
-    if (!kind) return frit_fail(FRIT_E_UNSUPPORTED, "the tokenizer is '%s', which no kind serves", vocab->model);
+    if (!kind) return frit_fail(FRIT_E_UNSUPPORTED, "the tokenizer is '%s', which is not supported", vocab->model);
     frit_tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
     if (!tokenizer) return frit_fail_memory(sizeof *tokenizer, "the tokenizer");
     tokenizer->kind = kind;

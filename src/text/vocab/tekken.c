@@ -60,7 +60,7 @@ static frit_status use_config(reading *r, const json_t *config)
     if (!json_is_string(pattern)) return frit_fail_file(FRIT_E_FORMAT, "%s: config has no pattern", r->path);
     if (r->n_special < 0 || r->n_vocab <= r->n_special || r->n_vocab > INT32_MAX)
         return frit_fail_file(FRIT_E_FORMAT,
-                              "%s: default_vocab_size is %lld, of which %lld are special: that cannot be", r->path,
+                              "%s: default_vocab_size is %lld, expected more than the %lld special tokens", r->path,
                               (long long)r->n_vocab, (long long)r->n_special);
     frit_cut *cut = r->vocab->pipeline.cuts = frit_arena_new(r->arena, frit_cut, 1);
     if (!cut) return frit_fail_memory(sizeof *cut, "the pre-tokenizer");

@@ -147,7 +147,7 @@ frit_status frit_cuda_route_kernel(const frit_route *r, int n_scores, frit_cuda_
 {
     const int n_shared = 2 * n_scores + r->n_groups + r->n_used;
     if (r->n_used < 1 || n_scores < r->n_used || n_scores > 4 * MOST_EXPERTS)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a route to %d of %d experts; expected at most %d", (int)r->n_used,
+        return frit_fail(FRIT_E_UNSUPPORTED, "a route chooses %d of %d experts; expected at most %d", (int)r->n_used,
                          n_scores, 4 * MOST_EXPERTS);
     *kernel = (frit_cuda_kernel){.file = "route.cu",
                                  .name = "route",
@@ -314,7 +314,7 @@ frit_status frit_cuda_experts_kernel(const frit_cuda_experts_product *p, const f
     kernel->name = "experts";
     kernel->shared_bytes += (unsigned)(p->n_used + 1) * 8;
     if (kernel->shared_bytes > (unsigned)gpu->shared_bytes)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a product of experts: %u bytes of shared memory; %s has %d",
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product of experts needs %u bytes of shared memory; %s has %d",
                          kernel->shared_bytes, gpu->name, gpu->shared_bytes);
     frit_cuda_define(kernel, "N_USED", p->n_used);
     frit_cuda_define(kernel, "PART_K", p->k);

@@ -10,11 +10,12 @@ static frit_status check(const frit_cuda_experts_product *p)
 {
     const frit_tile_format *format = frit_tile_format_of(p->dtype);
     if (p->rows < 8 || p->rows % 8)
-        return frit_fail(FRIT_E_UNSUPPORTED, "groups of %d rows of an expert; expected a multiple of 8", p->rows);
+        return frit_fail(FRIT_E_UNSUPPORTED, "a group of an expert has %d rows; expected a multiple of 8", p->rows);
     if (p->k < 32 || p->k % 32)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a product of experts of %d columns; expected a multiple of 32", p->k);
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product of experts has %d columns; expected a multiple of 32", p->k);
     if (!format || format->low_bits > 16)
-        return frit_fail(FRIT_E_UNSUPPORTED, "experts of type %s in a product of f16", frit_dtype_get(p->dtype)->name);
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product of f16 has experts of type %s, for which there is no kernel",
+                         frit_dtype_get(p->dtype)->name);
     return FRIT_OK;
 }
 
@@ -27,8 +28,9 @@ frit_status frit_cuda_expert_rows_kernel(const frit_cuda_experts_product *p, con
     while (warps > 1 && frit_cuda_gemm_small_shared(p->rows, warps, tile_bytes, 2) > gpu->shared_bytes) warps /= 2;
     const int n_shared = frit_cuda_gemm_small_shared(p->rows, warps, tile_bytes, 2);
     if (n_shared > gpu->shared_bytes)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows of experts: %d bytes of shared memory; %s has %d",
-                         p->rows, n_shared, gpu->name, gpu->shared_bytes);
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "a product of %d rows of experts needs %d bytes of shared memory; %s has %d", p->rows,
+                         n_shared, gpu->name, gpu->shared_bytes);
     *kernel = (frit_cuda_kernel){.file = "experts_rows.cu",
                                  .name = "experts_rows",
                                  .grid = {(unsigned)((p->n_tiles + warps - 1) / warps), 1, 1},

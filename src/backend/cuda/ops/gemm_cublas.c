@@ -11,7 +11,7 @@ static int n_tiles_of(const frit_cuda_matmul *m)
 frit_status frit_cuda_matmul_describe(frit_cuda_matmul *m)
 {
     if (m->k < 32 || m->k % 32)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d columns; expected a multiple of 32", m->k);
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product has %d columns; expected a multiple of 32", m->k);
     m->n_kernels = 0;
     for (int i = 0; i < FRIT_GPU_SEGMENTS && m->segments[i].n_tiles > 0; i++) {
         const frit_cuda_segment *segment = &m->segments[i];

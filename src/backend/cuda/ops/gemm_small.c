@@ -144,14 +144,15 @@ uint64_t frit_cuda_gemm_small_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64
 static frit_status check(const frit_cuda_gemm_small *s)
 {
     if (s->rows < 8 || s->rows > FRIT_CUDA_GEMM_SMALL_ROWS || s->rows % 8)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows; expected a multiple of 8 up to %d", s->rows,
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product has %d rows; expected a multiple of 8 up to %d", s->rows,
                          (int)FRIT_CUDA_GEMM_SMALL_ROWS);
     if (s->k < 32 || s->k % 32)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d columns; expected a multiple of 32", s->k);
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product has %d columns; expected a multiple of 32", s->k);
     for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
         const frit_tile_format *format = frit_tile_format_of(s->segments[i].dtype);
         if (!format || format->low_bits > 16)
-            return frit_fail(FRIT_E_UNSUPPORTED, "weights of type %s in a product of f16",
+            return frit_fail(FRIT_E_UNSUPPORTED,
+                             "a product of f16 has weights of type %s, for which there is no kernel",
                              frit_dtype_get(s->segments[i].dtype)->name);
     }
     return FRIT_OK;
@@ -173,7 +174,7 @@ frit_status frit_cuda_gemm_small_kernel(frit_cuda_gemm_small *s, const frit_cuda
     if (!s->stages) s->stages = stages_of(s, gpu);
     const int n_shared = shared_bytes(s, s->tiles, s->warps);
     if (n_shared > gpu->shared_bytes)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows: %d bytes of shared memory; %s has %d", s->rows,
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows needs %d bytes of shared memory; %s has %d", s->rows,
                          n_shared, gpu->name, gpu->shared_bytes);
     *kernel = (frit_cuda_kernel){.file = "gemm_small.cu",
                                  .name = "gemm_small",

@@ -30,7 +30,8 @@ bool frit_cuda_is_precise(const frit_cuda_gpu *gpu, const frit_graph *g)
 
 frit_status frit_cuda_precise_kernel(frit_dtype dtype, int k, int n_tiles, frit_cuda_kernel *kernel)
 {
-    if (k < 32 || k % 32) return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d columns; expected a multiple of 32", k);
+    if (k < 32 || k % 32)
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product has %d columns; expected a multiple of 32", k);
     if (!frit_tile_format_of(dtype))
         return frit_fail(FRIT_E_UNSUPPORTED, "type %s has no tiles for GPUs", frit_dtype_get(dtype)->name);
     *kernel = (frit_cuda_kernel){

@@ -51,9 +51,9 @@ static void choose(const frit_cuda_product *p, int parts, int limit, int *groups
 static frit_status check_shape(const frit_cuda_product *p)
 {
     if (p->rows < 1 || p->rows > MAX_ROWS)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a decode product of %d rows; expected 1 to %d", p->rows, MAX_ROWS);
+        return frit_fail(FRIT_E_UNSUPPORTED, "a decode product has %d rows; expected 1 to %d", p->rows, MAX_ROWS);
     if (p->k < 32 || p->k % 32)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a decode product of %d columns; expected a multiple of 32", p->k);
+        return frit_fail(FRIT_E_UNSUPPORTED, "a decode product has %d columns; expected a multiple of 32", p->k);
     for (int i = 0; i < FRIT_GPU_SEGMENTS; i++) {
         const frit_cuda_segment *segment = &p->segments[i];
         if (segment->n_tiles && !frit_tile_format_of(segment->dtype))
@@ -62,11 +62,11 @@ static frit_status check_shape(const frit_cuda_product *p)
     }
     const bool is_alone = is_16_bits(p->segments[0].dtype) || is_16_bits(p->segments[1].dtype);
     if (p->segments[1].n_tiles && is_alone && p->segments[0].dtype != p->segments[1].dtype)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s and %s weights in one decode product; expected f32, f16 or bf16 alone",
+        return frit_fail(FRIT_E_UNSUPPORTED, "a decode product has %s and %s weights; expected f32, f16 or bf16 alone",
                          frit_dtype_get(p->segments[0].dtype)->name, frit_dtype_get(p->segments[1].dtype)->name);
     const frit_cuda_heads *h = &p->heads;
     if (p->epilogue == FRIT_GPU_QKV && (h->head_size % 16 || h->head_size < 16))
-        return frit_fail(FRIT_E_UNSUPPORTED, "heads of %d dimensions; expected a multiple of 16", h->head_size);
+        return frit_fail(FRIT_E_UNSUPPORTED, "heads have %d dimensions; expected a multiple of 16", h->head_size);
     return FRIT_OK;
 }
 
@@ -132,8 +132,8 @@ frit_status frit_cuda_product_kernel(const frit_cuda_product *p, const frit_cuda
     const int n_shared = shared_bytes(p, parts, groups, warps, stages), grid = grid_of(p, gpu, parts);
     if (n_shared > gpu->shared_bytes)
         return frit_fail(FRIT_E_UNSUPPORTED,
-                         "a decode product of %d rows of %d columns: %d bytes of shared memory; %s has %d", p->rows,
-                         p->k, n_shared, gpu->name, gpu->shared_bytes);
+                         "a decode product of %d rows of %d columns needs %d bytes of shared memory; %s has %d",
+                         p->rows, p->k, n_shared, gpu->name, gpu->shared_bytes);
     *kernel = (frit_cuda_kernel){.file = "product.cu",
                                  .name = "product",
                                  .grid = {(unsigned)grid, 1, (unsigned)parts},

@@ -7,7 +7,7 @@ enum { MAX_WIDTH = 65536, STATIC_SHARED_BYTES = 48000 };
 static frit_status check_width(const char *what, int width, int multiple)
 {
     if (width >= multiple && width % multiple == 0 && width <= MAX_WIDTH) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s of %d numbers; expected a multiple of %d up to %d", what, width, multiple,
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s has %d numbers; expected a multiple of %d up to %d", what, width, multiple,
                      (int)MAX_WIDTH);
 }
 
@@ -65,7 +65,7 @@ frit_status frit_cuda_gate_kernel(int width, frit_cuda_kernel *kernel)
     enum { MOST = 16384, SMALL = 2048 };
     FRIT_TRY(check_width("gates of a row", width, 8));
     if (width > MOST)
-        return frit_fail(FRIT_E_UNSUPPORTED, "gates of a row of %d numbers; expected at most %d", width, (int)MOST);
+        return frit_fail(FRIT_E_UNSUPPORTED, "a row of gates has %d numbers; expected at most %d", width, (int)MOST);
     begin_kernel(kernel, "gate_rows.cu", "gate_rows", width <= SMALL ? 128 : 1024);
     frit_cuda_define(kernel, "WIDTH", width);
     frit_cuda_define(kernel, "THREADS", kernel->threads);
@@ -83,7 +83,8 @@ frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kern
 {
     FRIT_TRY(check_width("a head", h->heads.head_size, h->order == FRIT_CUDA_ORDER_NATURAL ? 4 : 16));
     if (h->rotated < 0 || h->rotated > h->heads.head_size || h->rotated % 2)
-        return frit_fail(FRIT_E_UNSUPPORTED, "rotation of %d of %d dimensions", h->rotated, h->heads.head_size);
+        return frit_fail(FRIT_E_UNSUPPORTED, "rotation of %d of %d dimensions is not supported", h->rotated,
+                         h->heads.head_size);
     begin_kernel(kernel, "heads_rows.cu", "heads_rows", 256);
     kernel->grid[1] = (unsigned)(h->heads.n_heads + 2 * h->heads.n_kv_heads + 7) / 8;
     define_cache(kernel, &h->heads);
@@ -178,8 +179,10 @@ frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits
     if (!warps && attend->stages) warps = ring_warps(h);
     if (!warps) warps = 8 * part_bytes <= STATIC_SHARED_BYTES ? 8 : 4;
     if (h->head_size > 256 || warps * part_bytes > STATIC_SHARED_BYTES)
-        return frit_fail(FRIT_E_UNSUPPORTED, "attention of %d heads of %d dimensions by %d warps; expected at most 256",
-                         n_queries, h->head_size, warps);
+        return frit_fail(
+            FRIT_E_UNSUPPORTED,
+            "%d heads of %d dimensions do not fit in attention by %d warps; expected at most 256 dimensions", n_queries,
+            h->head_size, warps);
     begin_kernel(kernel, "attend.cu", "attend", (unsigned)warps * 32);
     kernel->grid[0] = (unsigned)(frit_cuda_query_tiles(h) * n_splits);
     kernel->shared_bytes = (unsigned)ring_bytes(h, warps, attend->stages);
@@ -204,8 +207,8 @@ frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const f
     FRIT_TRY(check_width("a head", size, 32));
     if (n_shared > gpu->shared_bytes)
         return frit_fail(FRIT_E_UNSUPPORTED,
-                         "attention of heads of %d dimensions: %d bytes of shared memory; %s has %d", size, n_shared,
-                         gpu->name, gpu->shared_bytes);
+                         "attention of heads of %d dimensions needs %d bytes of shared memory; %s has %d", size,
+                         n_shared, gpu->name, gpu->shared_bytes);
     begin_kernel(kernel, "attend_rows.cu", "attend_rows", 128);
     kernel->grid[1] = (unsigned)attend->heads.n_heads;
     kernel->shared_bytes = (unsigned)n_shared;

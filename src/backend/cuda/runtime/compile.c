@@ -123,7 +123,7 @@ static frit_status compile_with(const frit_cuda_compiler *compiler, frit_cuda_pr
     frit_nvrtc_program p = NULL;
     frit_status status = FRIT_OK;
     if (failed || compiler->nvrtc->create(&p, text, program->file, n_headers, texts, names) != 0)
-        status = frit_fail(FRIT_E_UNSUPPORTED, "kernels/%s: NVRTC does not take the program", program->file);
+        status = frit_fail(FRIT_E_UNSUPPORTED, "kernels/%s: NVRTC does not accept the program", program->file);
     else
         status = run_compiler(compiler, p, program, options, n_options);
     if (p) compiler->nvrtc->destroy(&p);

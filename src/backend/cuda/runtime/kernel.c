@@ -26,7 +26,7 @@ static frit_status load(const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel, cons
         frit_cuda_check(driver, driver->function_set(kernel->function, FRIT_CUDA_SHARED_CARVEOUT, 100), kernel->name));
     if (kernel->shared_bytes <= SHARED_WITHOUT_ASKING) return FRIT_OK;
     if (kernel->shared_bytes > (unsigned)gpu->shared_bytes)
-        return frit_fail(FRIT_E_UNSUPPORTED, "kernel %s: %u bytes of shared memory; %s has %d", kernel->name,
+        return frit_fail(FRIT_E_UNSUPPORTED, "kernel %s needs %u bytes of shared memory; %s has %d", kernel->name,
                          kernel->shared_bytes, gpu->name, gpu->shared_bytes);
     return frit_cuda_check(
         driver, driver->function_set(kernel->function, FRIT_CUDA_MAX_DYNAMIC_SHARED, (int)kernel->shared_bytes),

@@ -42,7 +42,7 @@ static frit_status find_functions(frit_nvrtc *nvrtc, int arch)
 #include "backend/cuda/runtime/nvrtc.def"
 #undef NVRTC
     if (nvrtc->version(&nvrtc->major, &nvrtc->minor) != 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "NVRTC does not tell its version");
+        return frit_fail(FRIT_E_UNSUPPORTED, "NVRTC does not report its version");
     if (!knows(nvrtc->major, arch))
         return frit_fail(FRIT_E_UNSUPPORTED, "NVRTC %d.%d does not compile for sm_%d; expected version 12",
                          nvrtc->major, nvrtc->minor, arch);

@@ -214,7 +214,7 @@ frit_status frit_cuda_load_tiles(frit_cuda_loader *l, frit_dtype dtype, const fr
     const uint64_t unit_bytes = (uint64_t)unit * row_bytes;
     const int64_t n_units = (int64_t)((FRIT_CUDA_PIECE_BYTES - 16) / n_matrices / (int64_t)unit_bytes);
     if (n_units == 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%d rows of %d bytes; expected at most %d bytes for a piece", (int)unit,
+        return frit_fail(FRIT_E_UNSUPPORTED, "a piece has %d rows of %d bytes; expected at most %d bytes", (int)unit,
                          (int)row_bytes, (int)FRIT_CUDA_PIECE_BYTES);
     const int64_t step = n_units * unit;
     for (int64_t row = 0; row < source->n_rows; row += step) {

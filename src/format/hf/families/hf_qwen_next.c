@@ -28,7 +28,7 @@ static frit_status complete_next(const frit_hf *hf)
     FRIT_TRY(frit_hf_expect(hf, "decoder_sparse_step", 1));
     FRIT_TRY(frit_hf_expect(hf, "norm_topk_prob", 1));
     if (json_array_size(json_object_get(hf->config, "mlp_only_layers")) > 0)
-        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: mlp_only_layers is not empty", hf->path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: mlp_only_layers is not empty, which is not supported", hf->path);
     return complete(hf);
 }
 
