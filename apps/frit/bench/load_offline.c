@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Requests that an engine in this process answers: the fastest that a server with this engine could be.
 //
-// Each lane is a session with one request at a time, as a slot of the server. A step is submitted before the tokens of
-// the step before it are read. Tokens are chosen as the server chooses them for such requests: the likeliest one, and
-// none that ends the answer.
+// Each lane is a session with one request at a time, as a slot of the server. Steps are submitted as the server submits
+// them, before the tokens of the last step are read. Each token is the likeliest one that does not end the answer, as
+// the server picks it for such a request.
 #include "frit/bench/load.h"
 
 #include "hub/disk.h"
@@ -42,18 +42,6 @@ static double now_of(const offline *o)
 
 // ---------------------------------------------------------------------------------------- one lane
 
-// Requests the tokens that follow, two of them at most before the first one has come.
-static frit_status request_tokens(const offline *o, lane *l)
-{
-    frit_status status = FRIT_OK;
-    while (status == FRIT_OK && l->n_picks < o->load->n_out && l->n_picks - l->n_taken < 2) {
-        if (l->n_picks > 0) status = frit_session_push_picked(l->session);
-        if (status == FRIT_OK) status = frit_session_pick(l->session, o->sampler, NULL);
-        if (status == FRIT_OK) l->n_picks++;
-    }
-    return status;
-}
-
 static frit_status begin(offline *o, lane *l)
 {
     const int32_t i = o->n_begun++;
@@ -61,8 +49,9 @@ static frit_status begin(offline *o, lane *l)
     load_answer_begin(&l->answer, o->sent[i]);
     frit_status status = frit_session_truncate(l->session, 0);
     if (status == FRIT_OK) status = frit_session_push(l->session, o->prompt, (size_t)o->load->n_in, NULL);
-    l->n_picks = l->n_taken = 0;
-    if (status == FRIT_OK) status = request_tokens(o, l);
+    if (status == FRIT_OK) status = frit_session_pick(l->session, o->sampler, NULL);
+    l->n_picks = 1;
+    l->n_taken = 0;
     l->is_busy = status == FRIT_OK;
     return status;
 }
@@ -78,20 +67,30 @@ static frit_status end(offline *o, lane *l)
     return load_result_add(o->result, o->load, &l->answer) ? FRIT_OK : FRIT_E_MEMORY;
 }
 
-// Takes the tokens that have been picked.
+// Takes a token that has been picked. The next one is requested now, unless that was done ahead.
+static frit_status take_token(offline *o, lane *l, double now)
+{
+    frit_picked picked;
+    frit_status status = frit_session_picked(l->session, &picked);
+    if (status != FRIT_OK) return status;
+    if (!load_answer_note(&l->answer, now)) return FRIT_E_MEMORY;
+    if (++l->n_taken == o->load->n_out) return end(o, l);
+    if (l->n_picks > l->n_taken) return FRIT_OK;
+    status = frit_session_push(l->session, &picked.token, 1, NULL);
+    if (status == FRIT_OK) status = frit_session_pick(l->session, o->sampler, NULL);
+    l->n_picks++;
+    return status;
+}
+
 static frit_status advance(offline *o, lane *l, double now)
 {
+    bool is_ahead = false;
     frit_status status = frit_session_status(l->session);
-    const size_t n_run = frit_session_length(l->session) - frit_session_pending(l->session);
-    while (status == FRIT_OK && l->n_taken < l->n_picks && n_run >= (size_t)(o->load->n_in + l->n_taken)) {
-        frit_picked picked;
-        status = frit_session_picked(l->session, &picked);
-        if (status != FRIT_OK) break;
-        l->n_taken++;
-        if (!load_answer_note(&l->answer, now)) return FRIT_E_MEMORY;
-    }
-    if (status == FRIT_OK && l->n_taken == o->load->n_out) return end(o, l);
-    return status == FRIT_OK ? request_tokens(o, l) : status;
+    while (status == FRIT_OK && l->is_busy && frit_session_has_picked(l->session)) status = take_token(o, l, now);
+    if (status == FRIT_OK && l->is_busy && l->n_picks < o->load->n_out)
+        status = frit_session_pick_ahead(l->session, o->sampler, NULL, &is_ahead);
+    l->n_picks += is_ahead;
+    return status;
 }
 
 // ---------------------------------------------------------------------------------------- all lanes
@@ -116,9 +115,9 @@ static frit_status begin_due(offline *o)
     return status;
 }
 
-static frit_status take_tokens(offline *o, uint64_t step)
+static frit_status take_tokens(offline *o)
 {
-    frit_status status = step > 0 ? frit_engine_wait(o->engine, step) : FRIT_OK;
+    frit_status status = FRIT_OK;
     const double now = now_of(o);
     for (int32_t i = 0; i < o->n_lanes && status == FRIT_OK; i++)
         if (o->lanes[i].is_busy) status = advance(o, &o->lanes[i], now);
@@ -127,13 +126,11 @@ static frit_status take_tokens(offline *o, uint64_t step)
 
 static frit_status run_steps(offline *o, cli_progress *progress)
 {
-    uint64_t before = 0, step = 0;
     frit_status status = FRIT_OK;
     while (status == FRIT_OK && o->queue.n_ended < o->load->n_requests) {
         status = begin_due(o);
-        if (status == FRIT_OK) status = frit_engine_submit(o->engine, &step, NULL);
-        if (status == FRIT_OK) status = take_tokens(o, before);
-        before = step;
+        if (status == FRIT_OK) status = frit_engine_advance(o->engine, NULL);
+        if (status == FRIT_OK) status = take_tokens(o);
         if (status == FRIT_OK && !cli_progress_step(progress, (double)o->queue.n_ended / o->load->n_requests))
             status = FRIT_E_CANCELLED;
         if (status == FRIT_OK && o->queue.n_running == 0)
