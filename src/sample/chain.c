@@ -66,6 +66,22 @@ static frit_status allocate(frit_sampler *sampler)
     return frit_fail_memory(n * (sizeof *sampler->candidates + sizeof *sampler->counts), "a sampler");
 }
 
+// Lists the tokens that the penalties do not count.
+static frit_status list_uncounted(frit_sampler *sampler)
+{
+    const frit_sampler_texts *texts = &sampler->texts;
+    if (!frit_stage_flag(&sampler->options, no_penalize_nl) || !texts->vocab) return FRIT_OK;
+    for (frit_token t = 0; t < texts->vocab->n && t < sampler->n_vocab; t++) {
+        if (!frit_str_is(texts->pieces[t], "\n")) continue;
+        const size_t n_bytes = (size_t)(sampler->n_uncounted + 1) * sizeof(frit_token);
+        frit_token *more = realloc(sampler->uncounted, n_bytes);
+        if (!more) return frit_fail_memory(n_bytes, "a sampler");
+        sampler->uncounted = more;
+        sampler->uncounted[sampler->n_uncounted++] = t;
+    }
+    return FRIT_OK;
+}
+
 static bool learns_picks(const frit_sampler *sampler)
 {
     return sampler->n_stages > 0 && sampler->stages[sampler->n_stages - 1]->learn;
@@ -101,6 +117,7 @@ frit_status frit_sampler_create_with(frit_sampler **out, int32_t n_vocab, const 
     if (status == FRIT_OK) status = frit_sampler_order(sampler);
     if (status == FRIT_OK) status = parse_biases(sampler, &sampler->options.logit_bias);
     if (status == FRIT_OK) status = allocate(sampler);
+    if (status == FRIT_OK) status = list_uncounted(sampler);
     if (status == FRIT_OK) status = allocate_for_stages(sampler);
     sampler->is_pick = frit_sampler_is_pick(sampler);
     sampler->lists.n_vocab = n_vocab;
@@ -123,6 +140,7 @@ void frit_sampler_free(frit_sampler *sampler)
     free(sampler->biases);
     free(sampler->history);
     free(sampler->counts);
+    free(sampler->uncounted);
     free(sampler->forced_prefix);
     free(sampler->own_pieces);
     frit_constraint_free(sampler->constraint);
@@ -135,11 +153,27 @@ void frit_sampler_free(frit_sampler *sampler)
 
 // ------------------------------------------------------------------------------- accepting
 
-bool frit_sampler_counts(const frit_sampler *sampler, frit_token token)
+void frit_sampler_count(frit_sampler *sampler, frit_token token, int n)
 {
-    const frit_sampler_texts *texts = &sampler->texts;
-    if (!frit_stage_flag(&sampler->options, no_penalize_nl) || !texts->vocab) return true;
-    return token >= texts->vocab->n || !frit_str_is(texts->pieces[token], "\n");
+    for (int32_t i = 0; i < sampler->n_uncounted; i++)
+        if (sampler->uncounted[i] == token) return;
+    if (token >= 0)
+        sampler->counts[token] += (uint32_t)n;
+    else
+        sampler->n_unknown += n;
+}
+
+void frit_sampler_remember(frit_sampler *sampler, frit_token token)
+{
+    frit_sampler_count(sampler, token, 1);
+    if (!sampler->history) return;
+    frit_token *oldest = &sampler->history[sampler->history_at];
+    if (sampler->n_history == sampler->history_capacity)
+        frit_sampler_count(sampler, *oldest, -1);
+    else
+        sampler->n_history++;
+    *oldest = token;
+    sampler->history_at = (sampler->history_at + 1) % sampler->history_capacity;
 }
 
 static void learn_pick(frit_sampler *sampler, frit_token token)
@@ -160,15 +194,7 @@ frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token)
     FRIT_TRY(frit_dry_accept(sampler, token));
     learn_pick(sampler, token);
     sampler->position++;
-    sampler->counts[token] += frit_sampler_counts(sampler, token);
-    if (!sampler->history) return FRIT_OK;
-    frit_token *slot = &sampler->history[sampler->history_at];
-    if (sampler->n_history == sampler->history_capacity)
-        sampler->counts[*slot] -= frit_sampler_counts(sampler, *slot);
-    else
-        sampler->n_history++;
-    *slot = token;
-    sampler->history_at = (sampler->history_at + 1) % sampler->history_capacity;
+    frit_sampler_remember(sampler, token);
     return FRIT_OK;
 }
 

@@ -61,6 +61,18 @@ frit_pick frit_pick_append(frit_pick_lists *to, const frit_pick_lists *from, con
     return copy;
 }
 
+void frit_pick_resolve(const frit_pick_lists *lists, const frit_pick *pick, frit_token token)
+{
+    frit_pick_count *unknown = frit_pick_unknown(lists, pick);
+    if (!unknown) return;
+    *unknown = (frit_pick_count){token, 1};
+    for (frit_pick_count *c = lists->counts + pick->first_count; c < unknown; c++) {
+        if (c->token != token) continue;
+        c->count += c->count > 0;
+        unknown->count = 0;
+    }
+}
+
 // ------------------------------------------------------------------------------- results
 
 frit_status frit_pick_check(frit_pick_status status)
@@ -93,21 +105,31 @@ static void add_biases(const frit_sampler *sampler, frit_pick_lists *lists, frit
     lists->n_biases += sampler->n_biases;
 }
 
-// The most distinct tokens within the window.
+// The most counts of a pick: distinct tokens within the window, and what add_unknown adds.
 static int32_t most_counts(const frit_sampler *sampler)
 {
-    int32_t n = 0;
+    int32_t n = sampler->n_unknown > 0 ? sampler->n_uncounted + 1 : 0;
     if (sampler->history)
-        return sampler->history_capacity < sampler->n_vocab ? sampler->history_capacity : sampler->n_vocab;
+        return n + (sampler->history_capacity < sampler->n_vocab ? sampler->history_capacity : sampler->n_vocab);
     for (int32_t t = 0; t < sampler->n_vocab; t++) n += sampler->counts[t] > 0;
     return n;
 }
 
 static bool is_first(const frit_sampler *sampler, int32_t i)
 {
+    if (sampler->history[i] < 0) return false;
     for (int32_t k = 0; k < i; k++)
         if (sampler->history[k] == sampler->history[i]) return false;
     return true;
+}
+
+// Adds a count of the token that is not known yet. It may be one that the penalties do not count, so these have a count
+// of 0.
+static frit_pick_count *add_unknown(const frit_sampler *sampler, frit_pick_count *at)
+{
+    for (int32_t i = 0; i < sampler->n_uncounted; i++) *at++ = (frit_pick_count){sampler->uncounted[i], 0};
+    *at++ = (frit_pick_count){~0, 1};
+    return at;
 }
 
 static void add_counts(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
@@ -121,10 +143,11 @@ static void add_counts(const frit_sampler *sampler, frit_pick_lists *lists, frit
     pick->presence = options->presence_penalty;
     pick->first_count = lists->n_counts;
     for (int32_t i = 0; is_short && i < sampler->n_history; i++)
-        if (sampler->counts[sampler->history[i]] > 0 && is_first(sampler, i))
+        if (is_first(sampler, i) && sampler->counts[sampler->history[i]] > 0)
             *at++ = (frit_pick_count){sampler->history[i], sampler->counts[sampler->history[i]]};
     for (int32_t t = 0; !is_short && t < sampler->n_vocab; t++)
         if (sampler->counts[t] > 0) *at++ = (frit_pick_count){t, sampler->counts[t]};
+    if (sampler->n_unknown > 0) at = add_unknown(sampler, at);
     pick->n_counts = (int32_t)(at - lists->counts) - pick->first_count;
     lists->n_counts += pick->n_counts;
 }
@@ -225,26 +248,50 @@ frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *
     return has_mask ? add_mask(sampler, lists, pick) : FRIT_OK;
 }
 
+bool frit_sampler_has_counts(const frit_sampler *sampler, const frit_pick_lists *lists, const frit_pick *pick,
+                             int32_t n)
+{
+    for (int32_t i = pick->first_count; i < pick->first_count + pick->n_counts; i++) {
+        const frit_pick_count *c = &lists->counts[i];
+        if (c->count == 0) continue;
+        if (c->token < 0 || sampler->counts[c->token] != c->count) return false;
+        n--;
+    }
+    return n == 0;
+}
+
 // ------------------------------------------------------------------------------- drafts
+
+static frit_sampler_mark mark_of(const frit_sampler *sampler, frit_token token)
+{
+    return (frit_sampler_mark){.token = token,
+                               .forgotten = sampler->history ? sampler->history[sampler->history_at] : -1,
+                               .n_history = sampler->n_history,
+                               .history_at = sampler->history_at,
+                               .position = sampler->position,
+                               .forced_left = sampler->forced_left};
+}
 
 bool frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark *before)
 {
-    *before = (frit_sampler_mark){.token = token,
-                                  .forgotten = sampler->history ? sampler->history[sampler->history_at] : -1,
-                                  .n_history = sampler->n_history,
-                                  .history_at = sampler->history_at,
-                                  .position = sampler->position,
-                                  .forced_left = sampler->forced_left};
+    *before = mark_of(sampler, token);
+    before->is_accepted = true;
     return frit_sampler_accept(sampler, token) == FRIT_OK;
+}
+
+void frit_sampler_try_count(frit_sampler *sampler, frit_token token, frit_sampler_mark *before)
+{
+    *before = mark_of(sampler, token);
+    frit_sampler_remember(sampler, token);
 }
 
 void frit_sampler_go_back(frit_sampler *sampler, const frit_sampler_mark *before)
 {
-    if (sampler->constraint) frit_constraint_undo(sampler->constraint);
+    if (before->is_accepted && sampler->constraint) frit_constraint_undo(sampler->constraint);
     const bool was_full = sampler->history && before->n_history == sampler->history_capacity;
-    sampler->counts[before->token] -= frit_sampler_counts(sampler, before->token);
+    frit_sampler_count(sampler, before->token, -1);
     if (sampler->history) sampler->history[before->history_at] = before->forgotten;
-    if (was_full) sampler->counts[before->forgotten] += frit_sampler_counts(sampler, before->forgotten);
+    if (was_full) frit_sampler_count(sampler, before->forgotten, 1);
     sampler->n_history = before->n_history;
     sampler->history_at = before->history_at;
     sampler->position = before->position;

@@ -31,15 +31,18 @@ typedef struct frit_pick {
     uint64_t seed, position;             // select the random number
 } frit_pick;
 
+// Occurrences of a token within the penalties' window; 0: the token has no penalty, however often it occurs. The last
+// count of a pick may be of a token that is not known yet: then `token` is ~i, for the token of pick i of the previous
+// step. frit_pick_resolve adds it to the counts once it is known.
 typedef struct frit_pick_count {
     frit_token token;
-    uint32_t count;   // occurrences within the penalties' window
+    uint32_t count;
 } frit_pick_count;
 
 typedef struct frit_pick_lists {
     int32_t n_vocab;
     frit_candidate *biases;    // added to logits, in this order
-    frit_pick_count *counts;   // each token once
+    frit_pick_count *counts;   // each token once in a pick, apart from counts of 0
     uint32_t *masks;           // [n_masks, frit_pick_mask_words(n_vocab)]: bit t % 32 of word t / 32: t may be picked
     frit_token *drafts;
     frit_logprob *tops;   // results
@@ -76,6 +79,16 @@ void frit_pick_lists_clear(frit_pick_lists *lists);   // keeps the memory
 void frit_pick_lists_free(frit_pick_lists *lists);
 // Copies the items of a pick without drafts from the lists `from` to `to`, which has room. Returns the pick for `to`.
 frit_pick frit_pick_append(frit_pick_lists *to, const frit_pick_lists *from, const frit_pick *pick);
+// The pick's count of a token that is not known yet, or NULL.
+static inline frit_pick_count *frit_pick_unknown(const frit_pick_lists *lists, const frit_pick *pick)
+{
+    if (pick->n_counts == 0) return NULL;
+    frit_pick_count *last = &lists->counts[pick->first_count + pick->n_counts - 1];
+    return last->token < 0 ? last : NULL;
+}
+
+// Sets the token that was not known to the pick. Does nothing if the pick knows all tokens.
+void frit_pick_resolve(const frit_pick_lists *lists, const frit_pick *pick, frit_token token);
 // Converts a status: FRIT_OK, or FRIT_E_INVALID with an error.
 frit_status frit_pick_check(frit_pick_status status);
 // Called after all picks of a step: sets the accepted drafts of verifications.

@@ -256,6 +256,7 @@ static void change_row(work *w)
     }
     for (int32_t i = p->first_count; i < p->first_count + p->n_counts; i++) {
         const frit_pick_count *c = &w->lists->counts[i];
+        if (c->count == 0) continue;
         const float logit = saved[w->lists->n_biases + i] = w->row[c->token];
         w->bad_changed = w->bad_changed || !(logit < INFINITY);
         w->row[c->token] = frit_penalized(logit, c->count, p->repeat, p->frequency, p->presence);
@@ -267,7 +268,7 @@ static void restore_row(work *w)
     const frit_pick *p = w->pick;
     const float *saved = w->lists->saved;
     for (int32_t i = p->first_count; i < p->first_count + p->n_counts; i++)
-        w->row[w->lists->counts[i].token] = saved[w->lists->n_biases + i];
+        if (w->lists->counts[i].count > 0) w->row[w->lists->counts[i].token] = saved[w->lists->n_biases + i];
     // In reverse, because a token may have two biases.
     for (int32_t i = p->first_bias + p->n_biases; i-- > p->first_bias;) w->row[w->lists->biases[i].token] = saved[i];
 }

@@ -68,7 +68,10 @@ struct frit_sampler {
     int32_t n_biases;
     frit_token *history;   // ring of the last accepted tokens; NULL: the window is unlimited
     int32_t n_history, history_capacity, history_at;
-    uint32_t *counts;   // [n_vocab]: occurrences within the penalties' window
+    uint32_t *counts;        // [n_vocab]: occurrences within the penalties' window
+    frit_token *uncounted;   // tokens that the penalties leave out
+    int32_t n_uncounted;
+    int32_t n_unknown;   // tokens within the window that are not known yet, -1 in `history`: 0 or 1
     frit_sampler_texts texts;
     struct frit_dry *dry;            // state of dry.c; NULL: the stage is off
     float *probabilities;            // [n_vocab]: probability of each token, for a stage that learns; else NULL
@@ -156,7 +159,10 @@ frit_status frit_constraint_apply(const frit_sampler *sampler, frit_candidates *
 
 bool frit_temperature_is_dynamic(const frit_sampler_options *options);
 
-bool frit_sampler_counts(const frit_sampler *sampler, frit_token token);   // the penalties count this token
+// Adds n occurrences of a token to the penalties' window, unless the penalties leave it out. -1: not known yet.
+void frit_sampler_count(frit_sampler *sampler, frit_token token, int n);
+// Puts a token at the end of the penalties' window.
+void frit_sampler_remember(frit_sampler *sampler, frit_token token);
 
 // Sets the stages that run, in order (order.c). FRIT_E_INVALID for unknown or repeated names and letters.
 frit_status frit_sampler_order(frit_sampler *sampler);
@@ -178,15 +184,21 @@ bool frit_sampler_is_pick(const frit_sampler *sampler);
 // Makes the pick of the next token, with row 0 and no log-probabilities. Appends to the lists, which may fail with
 // FRIT_E_MEMORY.
 frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick);
+// True if a pick that was made earlier has the counts of the sampler's present window, of which there are n.
+bool frit_sampler_has_counts(const frit_sampler *sampler, const frit_pick_lists *lists, const frit_pick *pick,
+                             int32_t n);
 // Accepts a token provisionally; the sampler must be a pick. frit_sampler_go_back undoes the last tried token. False
 // without a change if the token does not fit the grammar.
 typedef struct frit_sampler_mark {
+    bool is_accepted;   // false: the token was only counted
     frit_token token, forgotten;
     int32_t n_history, history_at;
     uint64_t position;
     frit_str forced_left;
 } frit_sampler_mark;
 bool frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark *before);
+// As frit_sampler_try, for the penalties alone: picks count the token. -1: a token that is not known yet.
+void frit_sampler_try_count(frit_sampler *sampler, frit_token token, frit_sampler_mark *before);
 void frit_sampler_go_back(frit_sampler *sampler, const frit_sampler_mark *before);
 // Samples by the chain even if it exists as a pick.
 frit_status frit_sampler_run_chain(frit_sampler *sampler, const float *logits, frit_token *token);

@@ -68,7 +68,8 @@ static void run_on_gpu(const float *rows, const frit_batch *batch, frit_step_out
 static void assert_same(const frit_batch *batch, const frit_step_output *got, const frit_step_output *wanted, int round)
 {
     int32_t tokens[N_PICKS];
-    frit_cuda_memory picked = {.base = {&f.device->base, sizeof tokens}, .address = f.device->picks.tokens};
+    frit_cuda_memory picked = {.base = {&f.device->base, sizeof tokens},
+                               .address = frit_cuda_picks_next_tokens(f.device)};
     assert_ok(frit_backend_cuda.read(&f.device->base, (frit_address){&picked.base, 0}, tokens,
                                      (uint64_t)batch->n_picks * sizeof *tokens));
     for (int32_t i = 0; i < batch->n_picks; i++) {
@@ -90,7 +91,8 @@ static void assert_same(const frit_batch *batch, const frit_step_output *got, co
     }
 }
 
-static void compare_picks(float *rows, const frit_batch *batch, int n_passes, int round)
+// before: the tokens of the step before, on the GPU too. Pick i may count before[i].
+static void compare_picks(float *rows, const frit_batch *batch, const int32_t *before, int n_passes, int round)
 {
     static frit_logprob tops[2][N_PICKS * FRIT_PICK_MAX_TOP];
     frit_picked_token picked[2][N_PICKS];
@@ -101,6 +103,7 @@ static void compare_picks(float *rows, const frit_batch *batch, int n_passes, in
     lists.tops = wanted.tops;
     memset(tops, 0xff, sizeof tops);
     run_on_gpu(rows, batch, &got, n_passes ? n_passes : frit_cuda_picks_passes(batch));
+    for (int32_t i = 0; i < batch->n_picks; i++) frit_pick_resolve(&lists, &batch->picks[i], before[i]);
     frit_pick_alone(f.run, &(frit_pick_job){rows, batch->picks, batch->n_picks, &lists, wanted.picked});
     assert_same(batch, &got, &wanted, round);
     for (int32_t i = 0; i < batch->n_picks; i++) {
@@ -111,6 +114,37 @@ static void compare_picks(float *rows, const frit_batch *batch, int n_passes, in
     }
 }
 
+// Tokens of the step before, which often are among those that a pick counts.
+static void write_before(frit_rng *rng, const frit_batch *batch, int32_t *before)
+{
+    const frit_cuda_device *d = f.device;
+    frit_cuda_memory memory = {.base = {&f.device->base, N_PICKS * sizeof *before},
+                               .address = frit_cuda_picks_tokens(d)};
+    for (int32_t i = 0; i < batch->n_picks; i++) {
+        const frit_pick *p = &batch->picks[i];
+        const frit_pick_count *count =
+            &batch->lists.counts[p->first_count + random_between(rng, 0, p->n_counts > 1 ? p->n_counts - 2 : 0)];
+        before[i] = p->n_counts > 1 && random_between(rng, 0, 1)
+                        ? count->token
+                        : (int32_t)random_between(rng, 0, batch->lists.n_vocab - 1);
+    }
+    assert_ok(frit_backend_cuda.write(&f.device->base, (frit_address){&memory.base, 0}, before,
+                                      (uint64_t)batch->n_picks * sizeof *before));
+}
+
+// Adds a pick, half of the time after a token that is not known yet.
+static void add_pick(frit_rng *rng, frit_sampler *sampler, frit_batch *batch, frit_pick *pick, int32_t i)
+{
+    frit_sampler_mark mark;
+    const bool is_after_unknown = random_between(rng, 0, 1);
+    if (is_after_unknown) frit_sampler_try_count(sampler, -1, &mark);
+    assert_ok(frit_sampler_add_pick(sampler, &batch->lists, pick));
+    if (is_after_unknown) frit_sampler_go_back(sampler, &mark);
+    frit_pick_count *unknown = frit_pick_unknown(&batch->lists, pick);
+    if (unknown) unknown->token = ~i;
+    pick->row = i;
+}
+
 static void check_round(frit_rng *rng, int round)
 {
     static float rows[N_PICKS * MOST_VOCAB];
@@ -118,6 +152,7 @@ static void check_round(frit_rng *rng, int round)
     const int32_t n_vocab = (int32_t)random_between(rng, 1, is_real() ? MOST_VOCAB : round % 8 ? 300 : 2500);
     frit_sampler *samplers[N_PICKS];
     frit_pick picks[N_PICKS];
+    int32_t before[N_PICKS];
     frit_batch batch = {
         .picks = picks, .n_picks = (int32_t)random_between(rng, 1, N_PICKS), .lists = {.n_vocab = n_vocab}};
     for (int32_t i = 0; i < batch.n_picks; i++) {
@@ -126,8 +161,7 @@ static void check_round(frit_rng *rng, int round)
         random_logits(rng, row, n_vocab, (int)random_between(rng, 0, 1000));
         if (random_between(rng, 0, 5) == 0) force(s, pieces, n_vocab);
         if (random_between(rng, 0, 30) == 0) row[random_between(rng, 0, n_vocab - 1)] = i % 2 ? NAN : INFINITY;
-        assert_ok(frit_sampler_add_pick(s, &batch.lists, &picks[i]));
-        picks[i].row = i;
+        add_pick(rng, s, &batch, &picks[i], i);
         if (random_between(rng, 0, 2) > 0) continue;
         const int32_t n_top = (int32_t)random_between(rng, 0, random_between(rng, 0, 3) ? 5 : FRIT_PICK_MAX_TOP);
         picks[i].n_top = n_top < n_vocab ? n_top : n_vocab;
@@ -135,7 +169,9 @@ static void check_round(frit_rng *rng, int round)
         batch.lists.n_tops += picks[i].n_top;
     }
     assert_ok(frit_pick_lists_reserve(&batch.lists, &(frit_pick_room){0}));
-    compare_picks(rows, &batch, round % 3 == 0 ? 1 : 0, round);
+    write_before(rng, &batch, before);
+    compare_picks(rows, &batch, before, round % 3 == 0 ? 1 : 0, round);
+    frit_cuda_picks_advance(f.device, batch.n_picks);
     for (int32_t i = 0; i < batch.n_picks; i++) frit_sampler_free(samplers[i]);
     frit_pick_lists_free(&batch.lists);
 }

@@ -152,6 +152,68 @@ static void log_probabilities_are_those_of_the_logits_as_they_came(void **state)
     }
 }
 
+// ------------------------------------------------------------------------------- tokens that are not known yet
+
+enum { FEW_TOKENS = 20 };
+
+// Two picks after the same tokens: picks[0] is made before the first of them is known, picks[1] after all of them were
+// accepted.
+static void add_both(frit_sampler *sampler, const frit_token *tokens, int n, frit_pick_lists *lists, frit_pick *picks)
+{
+    frit_sampler_mark marks[4];
+    const uint64_t position = sampler->position + (uint64_t)n;
+    frit_sampler_try_count(sampler, -1, &marks[0]);
+    for (int i = 1; i < n; i++) assert_true(frit_sampler_try(sampler, tokens[i], &marks[i]));
+    assert_ok(frit_sampler_set_position(sampler, position));
+    assert_ok(frit_sampler_add_pick(sampler, lists, &picks[0]));
+    for (int i = n; i-- > 0;) frit_sampler_go_back(sampler, &marks[i]);
+    for (int i = 0; i < n; i++) assert_ok(frit_sampler_accept(sampler, tokens[i]));
+    assert_ok(frit_sampler_add_pick(sampler, lists, &picks[1]));
+    assert_int_equal(sampler->position, position);
+}
+
+// Counts that are not 0.
+static int32_t n_penalties(const frit_pick_lists *lists, const frit_pick *pick)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < pick->n_counts; i++) n += lists->counts[pick->first_count + i].count > 0;
+    return n;
+}
+
+static void a_token_counts_before_it_is_known(void **state)
+{
+    const fixture *f = *state;
+    static float row[FEW_TOKENS];
+    frit_rng rng;
+    int n_unknown = 0, n_left = 0;
+    frit_rng_init(&rng, 11);
+    for (int round = 0; round < 4000; round++) {
+        frit_sampler *sampler = random_sampler(&rng, FEW_TOKENS);
+        frit_pick_lists lists = {.n_vocab = FEW_TOKENS};
+        frit_pick picks[2];
+        frit_picked_token picked[2];
+        frit_token tokens[3];
+        for (int i = 0; i < 3; i++) tokens[i] = (frit_token)random_between(&rng, 0, FEW_TOKENS - 1);
+        add_both(sampler, tokens, 1 + round % 3, &lists, picks);
+        const bool is_unknown = frit_pick_unknown(&lists, &picks[0]) != NULL;
+        n_unknown += is_unknown;
+        n_left += !is_unknown && frit_penalties_is_on(&sampler->options);
+        assert_null(frit_pick_unknown(&lists, &picks[1]));
+        frit_pick_resolve(&lists, &picks[0], tokens[0]);
+        assert_null(frit_pick_unknown(&lists, &picks[0]));
+        assert_true(frit_sampler_has_counts(sampler, &lists, &picks[0], n_penalties(&lists, &picks[1])));
+        random_logits(&rng, row, FEW_TOKENS, round);
+        for (int i = 0; i < 2; i++)
+            run_all(f, (size_t)round % FRIT_COUNT(n_threads), &(frit_pick_job){row, &picks[i], 1, &lists, &picked[i]});
+        assert_int_equal(picked[0].status, picked[1].status);
+        assert_int_equal(picked[0].token, picked[1].token);
+        frit_pick_lists_free(&lists);
+        frit_sampler_free(sampler);
+    }
+    assert_in_range(n_unknown, 1000, 4000);
+    assert_in_range(n_left, 50, 4000);   // later tokens have pushed it out of a short window
+}
+
 // ------------------------------------------------------------------------------- drafts
 
 enum { DRAFT_VOCAB = 50, N_DRAFTS = 6 };
@@ -348,6 +410,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(picks_are_what_the_chain_picks),
         cmocka_unit_test(log_probabilities_are_those_of_the_logits_as_they_came),
+        cmocka_unit_test(a_token_counts_before_it_is_known),
         cmocka_unit_test(drafts_are_accepted_while_they_are_what_is_picked),
         cmocka_unit_test(a_row_that_cannot_be_sampled_ends_a_verification),
         cmocka_unit_test(chains_in_another_order_are_no_picks),

@@ -42,7 +42,7 @@ static inline frit_sampler *random_sampler(frit_rng *rng, int32_t n_vocab)
         .repeat_penalty = ONE_OF(0, 0, 1.3f, 1e-30f),
         .frequency_penalty = ONE_OF(0, 0, 0.5f, -1),
         .presence_penalty = ONE_OF(0, 0, 1, -100),
-        .repeat_last_n = (int32_t)ONE_OF(0, 5, 300, -1),
+        .repeat_last_n = (int32_t)ONE_OF(0, 1, 5, 300, -1),
         .seed = frit_rng_next(rng),
         .logit_bias = {biases, random_between(rng, 0, 2) == 0 ? 4 : 0},
     };

@@ -477,6 +477,33 @@ static void newlines_may_be_left_out_of_penalties(void **state)
     }
 }
 
+// The newline is not counted if it turns out to be the token that was not known.
+static void a_newline_may_be_the_token_that_is_not_known(void **state)
+{
+    (void)state;
+    static const frit_str lines[3] = {{"a", 1}, {"\n", 1}, {"b\n", 2}};
+    static const frit_vocab three = {.n = 3};
+    for (int on = 0; on < 2; on++)
+        for (frit_token unknown = 0; unknown < 3; unknown++) {
+            frit_sampler *sampler = make(3, &(frit_sampler_texts){&three, lines},
+                                         on ? "presence-penalty=5 no-penalize-nl=true" : "presence-penalty=5");
+            frit_sampler_mark mark;
+            frit_pick_lists lists = {.n_vocab = 3};
+            frit_pick picks[2];
+            assert_ok(frit_sampler_accept(sampler, 0));
+            frit_sampler_try_count(sampler, -1, &mark);
+            assert_ok(frit_sampler_add_pick(sampler, &lists, &picks[0]));
+            frit_sampler_go_back(sampler, &mark);
+            frit_pick_resolve(&lists, &picks[0], unknown);
+            assert_ok(frit_sampler_accept(sampler, unknown));
+            assert_ok(frit_sampler_add_pick(sampler, &lists, &picks[1]));
+            assert_int_equal(picks[1].n_counts, 1 + (unknown == 2 || (unknown == 1 && !on)));
+            assert_true(frit_sampler_has_counts(sampler, &lists, &picks[0], picks[1].n_counts));
+            frit_pick_lists_free(&lists);
+            frit_sampler_free(sampler);
+        }
+}
+
 static void infill_ends_joins_and_drops(void **state)
 {
     (void)state;
@@ -584,6 +611,7 @@ int main(void)
         cmocka_unit_test(mirostat_draws_from_what_it_keeps),
         cmocka_unit_test(adaptive_p_prefers_probabilities_near_its_target),
         cmocka_unit_test(newlines_may_be_left_out_of_penalties),
+        cmocka_unit_test(a_newline_may_be_the_token_that_is_not_known),
         cmocka_unit_test(infill_ends_joins_and_drops),
         cmocka_unit_test(stages_run_in_the_order_of_the_list),
         cmocka_unit_test(bad_orders_are_refused),

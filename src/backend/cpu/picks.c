@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs the picks of a step on all its threads, and resolves input tokens that the previous step picked.
+// Runs the picks of a step on all its threads, and resolves input tokens and counts of picks that the previous step
+// picked.
 #include "backend/cpu/exec.h"
 
 #include <stdlib.h>
@@ -26,8 +27,22 @@ static bool all_known(const frit_batch *batch)
     return true;
 }
 
+static frit_status find_counts(const frit_cpu_device *device, const frit_batch *batch)
+{
+    for (int32_t i = 0; i < batch->n_picks; i++) {
+        const frit_pick_count *unknown = frit_pick_unknown(&batch->lists, &batch->picks[i]);
+        if (!unknown) continue;
+        if (~unknown->token >= device->n_picked)
+            return frit_fail(FRIT_E_INTERNAL, "pick %d counts pick %d of the step before, which had %d picks", i,
+                             ~unknown->token, device->n_picked);
+        frit_pick_resolve(&batch->lists, &batch->picks[i], device->picked[~unknown->token]);
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_cpu_find_tokens(frit_cpu_device *device, frit_batch *batch)
 {
+    FRIT_TRY(find_counts(device, batch));
     if (all_known(batch)) return FRIT_OK;
     for (int32_t i = 0; i < batch->n_rows; i++) {
         const int32_t token = batch->tokens[i];

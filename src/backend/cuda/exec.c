@@ -166,9 +166,15 @@ static frit_status acquire_flight(frit_cuda_device *d, frit_cuda_flight **out)
     return oldest->ticket ? frit_cuda_flight_wait(d, oldest) : FRIT_OK;
 }
 
-// Checks tokens ~i, which are pick i of the step before.
+// Checks tokens ~i of rows and counts, which are pick i of the step before.
 static frit_status check_tokens(const frit_cuda_device *d, const frit_batch *batch)
 {
+    for (int32_t i = 0; i < batch->n_picks; i++) {
+        const frit_pick_count *unknown = frit_pick_unknown(&batch->lists, &batch->picks[i]);
+        if (unknown && ~unknown->token >= d->picks.n)
+            return frit_fail(FRIT_E_INTERNAL, "pick %d counts pick %d of the step before, which had %d picks", i,
+                             ~unknown->token, d->picks.n);
+    }
     for (int32_t i = 0; i < batch->n_rows; i++) {
         const int32_t token = batch->tokens[i];
         if (token < 0 && ~token >= d->picks.n)
@@ -261,6 +267,7 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
                                      .scratch = step->scratch,
                                      .work = step->work,
                                      .picked = step->picked,
+                                     .picks = step->picks,
                                      .exec = exec};
     FRIT_TRY(frit_cuda_recordings_find(d, &key, &recording));
     if (recording && !recording->graph) frit_cuda_recordings_record(recording, exec, step, run_launches);
@@ -309,11 +316,12 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     FRIT_TRY(frit_cuda_step_upload(d, flight, batch, &step));
     step.scratch = d->scratch.address;
     step.work = d->work;
-    step.picked = d->picks.tokens;
+    step.picked = frit_cuda_picks_tokens(d);
+    step.picks = frit_cuda_picks_next_tokens(d);
     if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_begin(exec, &step.streamed));
     FRIT_TRY(run_all(exec, &step, flight));
     if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_end(exec));
-    if (exec->plan->graph->output) d->picks.n = flight->n_picks;
+    if (exec->plan->graph->output) frit_cuda_picks_advance(d, flight->n_picks);
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.event_record(flight->is_done, d->stream), "recording an event"));
     *ticket = flight->ticket = ++d->n_submitted;
     return FRIT_OK;

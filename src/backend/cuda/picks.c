@@ -16,7 +16,7 @@ _Static_assert(sizeof(frit_gpu_count) == sizeof(frit_pick_count), "counts are co
 
 uint64_t frit_cuda_picks_bytes(int64_t most)
 {
-    return FRIT_GPU_PICK_WAVE * sizeof(frit_gpu_pick_work) + (uint64_t)most * sizeof(int32_t);
+    return FRIT_GPU_PICK_WAVE * sizeof(frit_gpu_pick_work) + 2 * (uint64_t)most * sizeof(int32_t);
 }
 
 frit_status frit_cuda_picks_prepare(frit_cuda_device *d, int64_t most)
@@ -32,15 +32,38 @@ frit_status frit_cuda_picks_prepare(frit_cuda_device *d, int64_t most)
     }
     if (picks->room >= most) return FRIT_OK;
     uint64_t tokens;
-    FRIT_TRY(frit_cuda_alloc_bytes(d, (uint64_t)most * sizeof(int32_t), "picks", &tokens));
+    FRIT_TRY(frit_cuda_alloc_bytes(d, 2 * (uint64_t)most * sizeof(int32_t), "picks", &tokens));
     int result = 0;
     if (picks->n > 0)
-        result = d->driver.copy_within(tokens, picks->tokens, (size_t)picks->n * sizeof(int32_t), d->stream);
+        result =
+            d->driver.copy_within(tokens, frit_cuda_picks_tokens(d), (size_t)picks->n * sizeof(int32_t), d->stream);
     if (result == 0) result = d->driver.stream_wait(d->stream);
     frit_cuda_free_bytes(d, picks->tokens);
     picks->tokens = tokens;
     picks->room = (int32_t)most;
+    picks->last = 0;
     return frit_cuda_check(&d->driver, result, "copying picked tokens");
+}
+
+static uint64_t tokens_of(const frit_cuda_picks *picks, int which)
+{
+    return picks->tokens + (uint64_t)which * (uint64_t)picks->room * sizeof(int32_t);
+}
+
+uint64_t frit_cuda_picks_tokens(const frit_cuda_device *d)
+{
+    return tokens_of(&d->picks, d->picks.last);
+}
+
+uint64_t frit_cuda_picks_next_tokens(const frit_cuda_device *d)
+{
+    return tokens_of(&d->picks, !d->picks.last);
+}
+
+void frit_cuda_picks_advance(frit_cuda_device *d, int32_t n_picks)
+{
+    d->picks.last = !d->picks.last;
+    d->picks.n = n_picks;
 }
 
 void frit_cuda_picks_close(frit_cuda_device *d)
@@ -164,7 +187,8 @@ frit_status frit_cuda_picks_run(frit_cuda_device *d, uint64_t rows, uint64_t pic
             const frit_pick_args args = {.rows = rows,
                                          .picks = picks + (uint64_t)first * sizeof(frit_gpu_pick),
                                          .works = d->picks.works,
-                                         .tokens = d->picks.tokens + (uint64_t)first * sizeof(int32_t),
+                                         .tokens = frit_cuda_picks_next_tokens(d) + (uint64_t)first * sizeof(int32_t),
+                                         .before = frit_cuda_picks_tokens(d),
                                          .n_vocab = n_vocab,
                                          .block_size = block_size,
                                          .is_first = pass == 0,

@@ -40,7 +40,8 @@ typedef struct frit_cuda_step {
     int32_t page_stride;   // entries of a row of the GPU's page tables: a power of two
     int32_t n_row_tiles;
     int32_t n_picks, n_passes;   // launched with the step's other kernels; 0: launched later
-    uint64_t scratch, inputs, work, picked, streamed;
+    uint64_t scratch, inputs, work, streamed;
+    uint64_t picked, picks;   // tokens that the step before picked, and that this one picks
 } frit_cuda_step;
 
 static inline uint64_t frit_cuda_resolve(const frit_cuda_step *step, frit_cuda_address a)

@@ -239,7 +239,7 @@ typedef struct frit_gpu_item {   // a bias, replaced by the logit that it change
 } frit_gpu_item;
 
 typedef struct frit_gpu_count {
-    int token;
+    int token;        // the last one of a pick may be ~i, for before[i], which replaces it
     unsigned count;   // replaced by the bits of the logit that the penalty changed
 } frit_gpu_count;
 
@@ -290,6 +290,7 @@ typedef struct frit_pick_args {
     frit_gpu_ptr picks;    // frit_gpu_pick [grid y]
     frit_gpu_ptr works;    // frit_gpu_pick_work [grid y]
     frit_gpu_ptr tokens;   // i32 [grid y]: tokens that the next step may read
+    frit_gpu_ptr before;   // i32: tokens that the step before picked
     int n_vocab, block_size;
     int is_first, is_last;   // first and last launched pass of the step
 } frit_pick_args;

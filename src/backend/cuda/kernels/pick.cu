@@ -40,7 +40,7 @@ DEVICE float logit_as_it_came(const row_of &r, pick_block &b, int token)
     if (threadIdx.x == 0) b.found = 0x7fffffff;
     __syncthreads();
     for (int i = threadIdx.x; i < p.n_biases + p.n_counts; i += THREADS)
-        if ((i < p.n_biases ? biases[i].token : counts[i - p.n_biases].token) == token) atomicMin(&b.found, i);
+        if ((i < p.n_biases ? biases[i].token : __ldcg(&counts[i - p.n_biases].token)) == token) atomicMin(&b.found, i);
     __syncthreads();
     const int i = b.found;
     if (i == 0x7fffffff) return __ldcg(r.logits + token);
@@ -67,14 +67,28 @@ FUNCTION void finish(const row_of &r, pick_block &b, int status, int token)
     __syncthreads();
 }
 
-// Adds biases, in their order if a token has several, and penalties.
+// The logit of a token that a penalty changes, which replaces the count. True if the logit is not finite.
+DEVICE bool penalize(const row_of &r, frit_gpu_count &c, u32 n)
+{
+    const frit_gpu_pick &p = *r.pick;
+    const float old = __ldcg(r.logits + c.token);
+    if (n > 0) r.logits[c.token] = penalized(old, n, p.repeat, p.frequency, p.presence);
+    c.count = __float_as_uint(old);
+    return !(old < INFINITE);
+}
+
+// Adds biases, in their order if a token has several, and penalties. A token of the step before that is to be counted
+// may be among the counts.
 FUNCTION void change_row(const row_of &r, pick_block &b)
 {
     const frit_gpu_pick &p = *r.pick;
     frit_gpu_item *biases = (frit_gpu_item *)p.biases;
     frit_gpu_count *counts = (frit_gpu_count *)p.counts;
     bool is_bad = false;
+    const int last = p.n_counts > 0 ? __ldcg(&counts[p.n_counts - 1].token) : 0;
+    const int n_known = p.n_counts - (last < 0), unknown = last < 0 ? __ldcg(r.before + ~last) : -1;
     __syncthreads();
+    if (threadIdx.x == 0) b.found = 0;
     for (int i = 0; i < p.n_biases; i++) {
         const int token = biases[i].token;
         if (token % THREADS != (int)threadIdx.x) continue;
@@ -84,12 +98,15 @@ FUNCTION void change_row(const row_of &r, pick_block &b)
         biases[i].logit = old;
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < p.n_counts; i += THREADS) {
-        const int token = counts[i].token;
-        const float old = __ldcg(r.logits + token);
-        is_bad |= !(old < INFINITE);
-        r.logits[token] = penalized(old, counts[i].count, p.repeat, p.frequency, p.presence);
-        counts[i].count = __float_as_uint(old);
+    for (int i = threadIdx.x; i < n_known; i += THREADS) {
+        const u32 n = counts[i].count;
+        if (counts[i].token == unknown) b.found = 1;
+        is_bad |= penalize(r, counts[i], n + (n > 0 && counts[i].token == unknown));
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && unknown >= 0 && !b.found) {
+        counts[n_known].token = unknown;
+        is_bad |= penalize(r, counts[n_known], 1);
     }
     if (is_bad) b.s.bad_changed = 1;
     __syncthreads();
@@ -583,6 +600,7 @@ extern "C" __global__ void __launch_bounds__(256) pick_pass(const frit_pick_args
     r.work = (frit_gpu_pick_work *)a.works + blockIdx.y;
     r.logits = (float *)a.rows + (long long)r.pick->row * a.n_vocab;
     r.token = (int *)a.tokens + blockIdx.y;
+    r.before = (const int *)a.before;
     r.n_vocab = a.n_vocab;
     r.block_size = a.block_size;
     r.n_blocks = gridDim.x;

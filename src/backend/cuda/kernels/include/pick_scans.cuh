@@ -36,7 +36,8 @@ struct row_of {   // operands of a pick
     const frit_gpu_pick *pick;
     frit_gpu_pick_work *work;
     float *logits;
-    int *token;   // the picked token, which the next step reads
+    int *token;          // the picked token, which the next step reads
+    const int *before;   // tokens of the step before
     int n_vocab, block_size, n_blocks;
 };
 
