@@ -221,8 +221,9 @@ typedef struct frit_picked {
 // status if the session failed. Truncating a session discards its picks.
 FRIT_API frit_status frit_session_picked(frit_session *session, frit_picked *picked);
 // Queues the token of the session's last pick before it is known, so that the next step can be submitted while this one
-// is in flight; the next pick may be requested at once. A sampler with penalties must accept each token before the next
-// pick, so this function would change its text. FRIT_E_INVALID if there is no pick after the last token.
+// is in flight; the next pick may be requested at once. Until frit_session_picked takes the token, its sampler must not
+// accept it: penalties of the next pick count the token all the same. FRIT_E_INVALID if there is no pick after the last
+// token.
 FRIT_API frit_status frit_session_push_picked(frit_session *session);
 // True if the session's oldest pick has run, so that frit_session_picked gives its token.
 FRIT_API bool frit_session_has_picked(const frit_session *session);

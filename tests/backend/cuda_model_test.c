@@ -462,6 +462,7 @@ static void generate_in_flight(frit_engine *engine, frit_sampler *sampler, frit_
         if (i < N_PICKED) assert_ok(frit_engine_submit(engine, &step, NULL));
         if (i > 0) assert_ok(frit_engine_wait(engine, before));
         if (i > 0) assert_ok(frit_session_picked(session, &picked));
+        if (i > 0) assert_ok(frit_sampler_accept(sampler, picked.token));
         if (i > 0) *out++ = picked.token;
         if (i + 1 < N_PICKED) assert_ok(frit_session_push_picked(session));
         before = step;
@@ -480,6 +481,7 @@ static void generate_by_logits(frit_engine *engine, frit_sampler *sampler, frit_
         assert_ok(frit_engine_step(engine, &n_rows));
         assert_ok(frit_sampler_set_position(sampler, (uint64_t)i + 1));
         assert_ok(frit_sampler_run_chain(sampler, frit_session_logits(session), &token));
+        assert_ok(frit_sampler_accept(sampler, token));
         out[i] = token;
     }
     frit_session_free(session);
@@ -500,7 +502,10 @@ static void tokens_are_picked_on_the_gpu_and_read_there_by_the_next_step(void **
     if (g == N_GOLDENS || !golden_is_here(g)) skip_because("the reference model llama-dense is not here");
     golden text = golden_load(g);
     frit_model *model;
-    const frit_sampler_options options[] = {{.temp = 0}, {.temp = 0.9f, .top_k = 40, .top_p = 0.95f, .seed = 3}};
+    const frit_sampler_options options[] = {
+        {.temp = 0},
+        {.temp = 0.9f, .top_k = 40, .top_p = 0.95f, .seed = 3},
+        {.repeat_penalty = 1.5f, .frequency_penalty = 1, .presence_penalty = 1, .repeat_last_n = 2}};
     assert_ok(frit_model_open(&model, text.path, NULL));
     frit_engine *engine = new_engine(model, "cuda", "f16", 64);
     for (size_t i = 0; i < FRIT_COUNT(options); i++) {
@@ -509,6 +514,7 @@ static void tokens_are_picked_on_the_gpu_and_read_there_by_the_next_step(void **
         assert_ok(frit_sampler_new(&sampler, model, &options[i]));
         generate_in_flight(engine, sampler, text.tokens[0], tokens[0]);
         if (i == 0) assert_int_equal(bytes_of_logits(engine), 0);   // no logits were copied to the host
+        assert_ok(frit_sampler_reset(sampler));
         generate_by_logits(engine, sampler, text.tokens[0], tokens[1]);
         assert_true(bytes_of_logits(engine) > 0);
         assert_memory_equal(tokens[0], tokens[1], sizeof tokens[0]);

@@ -22,11 +22,10 @@ static bool is_alone(const frit_session *session)
     return true;
 }
 
-// True if the sampler's picks do not depend on tokens that are not known yet.
+// True if the sampler's picks do not depend on tokens that are not known yet, apart from their counts.
 static bool is_independent(const frit_sampler *sampler)
 {
-    return sampler->is_pick && !sampler->constraint && sampler->forced_left.len == 0 &&
-           !frit_penalties_is_on(&sampler->options);
+    return sampler->is_pick && !sampler->constraint && sampler->forced_left.len == 0;
 }
 
 // True if the session's next step may be submitted before its token is known.
@@ -57,7 +56,10 @@ static bool requests_same_pick(frit_session *session, frit_sampler *sampler)
     const frit_status status = frit_sampler_add_pick(sampler, &now->lists, &pick);
     frit_sampler_set_position(sampler, position);
     const size_t n_bytes = (size_t)now->lists.n_biases * sizeof *now->lists.biases;
-    return status == FRIT_OK && memcmp(&pick, &request->picks[0], sizeof pick) == 0 &&
+    if (status != FRIT_OK) return false;
+    if (!frit_sampler_has_counts(sampler, &request->lists, &request->picks[0], pick.n_counts)) return false;
+    pick.n_counts = request->picks[0].n_counts;   // some may be 0
+    return memcmp(&pick, &request->picks[0], sizeof pick) == 0 &&
            (n_bytes == 0 || memcmp(now->lists.biases, request->lists.biases, n_bytes) == 0);
 }
 

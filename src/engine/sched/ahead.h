@@ -7,8 +7,8 @@
 // Callers do not see it. Any other use of the engine first cancels the last step: its token is queued again as if it
 // had not run. The price is one step at the end of each answer, which was not needed.
 //
-// A session does not run ahead if something needs to know the token first (penalties, grammars, stages that learn,
-// drafts that would probably pay), if it cannot go back by a token (recurrent states), or beside other sessions.
+// A session does not run ahead if something needs to know the token first (grammars, stages that learn, drafts
+// that would probably pay), if it cannot go back by a token (recurrent states), or beside other sessions.
 //
 // Callers that serve many sessions run ahead themselves: frit_session_pick_ahead queues a session's next token before
 // it is known, and frit_engine_advance submits a step after the step in flight.

@@ -36,7 +36,9 @@ static void lay_out_pick(frit_step *step, frit_session *session, size_t i)
     frit_pick *pick = &step->picks[step->n_picks];
     *pick = frit_pick_append(&step->lists, &request->lists, &request->picks[i - request->at]);
     pick->row = step->n_outs;
-    request->index = step->n_picks++;   // n_submitted counts it when the step is submitted
+    frit_pick_count *unknown = frit_pick_unknown(&step->lists, pick);
+    if (unknown) unknown->token = ~request[-1].index;   // the session has requested it before
+    request->index = step->n_picks++;                   // n_submitted counts it when the step is submitted
 }
 
 // Token i, or ~index of the pick that gives it.

@@ -279,7 +279,19 @@ bool frit_step_poll(const frit_flight *flight)
     return true;
 }
 
-// Resolves input tokens that the previous step picks. Nothing to do if one device runs both steps: it has the tokens.
+// Sets the tokens of the step before that picks count.
+static void resolve_counts(const frit_step *step, const frit_step *before)
+{
+    for (int32_t p = 0; p < step->n_picks; p++) {
+        const frit_pick_count *unknown = frit_pick_unknown(&step->lists, &step->picks[p]);
+        if (!unknown) continue;
+        const frit_picked_token *picked = &before->picked[~unknown->token];
+        frit_pick_resolve(&step->lists, &step->picks[p], picked->status == FRIT_PICK_DONE ? picked->token : 0);
+    }
+}
+
+// Resolves input tokens, and counts of picks, that the previous step picks. Nothing to do if one device runs both
+// steps: it has the tokens.
 static frit_status resolve_tokens(frit_engine *engine, const frit_shape_class *c)
 {
     frit_step *step = engine->step;
@@ -296,6 +308,7 @@ static frit_status resolve_tokens(frit_engine *engine, const frit_shape_class *c
         for (int32_t i = 0; i < seq->n_rows; i++)   // 0 for a session that has failed
             if (step->tokens[seq->first_row + i] < 0) step->tokens[seq->first_row + i] = tokens[i] < 0 ? 0 : tokens[i];
     }
+    resolve_counts(step, &before->step);
     return FRIT_OK;
 }
 

@@ -128,13 +128,24 @@ static frit_status add_pick(frit_pick_request *request, int32_t k, frit_sampler 
     return FRIT_OK;
 }
 
+// Counts the queued token of the request before, which the sampler has not accepted. Returns the number of counted
+// tokens.
+static int32_t count_queued(const frit_session *session, frit_sampler *sampler, frit_sampler_mark *mark)
+{
+    if (session->pick.n == 0 || !session->pick.requests[session->pick.n - 1].is_pushed) return 0;
+    const frit_token token = session->tokens[session->pick.requests[session->pick.n - 1].at + 1];
+    frit_sampler_try_count(sampler, token, mark);
+    return 1;
+}
+
 // Adds a pick for each position, as if the drafts before it had been accepted. Picks after a draft that does not fit
 // the grammar are never used, because no pick gives that draft.
-static frit_status add_picks(frit_pick_request *request, frit_sampler *sampler, const frit_pick_options *options)
+static frit_status add_picks(const frit_session *session, frit_pick_request *request, frit_sampler *sampler,
+                             const frit_pick_options *options)
 {
-    frit_sampler_mark marks[FRIT_MAX_DRAFTS];
+    frit_sampler_mark marks[FRIT_MAX_DRAFTS + 1];
     const uint64_t position = sampler->position;
-    int32_t n_tried = 0;
+    int32_t n_tried = count_queued(session, sampler, &marks[0]);
     bool fits = true;
     frit_status status = add_pick(request, 0, sampler, options);
     for (int32_t k = 1; status == FRIT_OK && k < request->n; k++) {
@@ -163,13 +174,14 @@ frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, cons
     request->position = session->shift.n_dropped + request->at + 1;
     request->n = n_drafts + 1;
     request->n_submitted = request->n_run = 0;
+    request->is_pushed = false;
     request->lists.n_vocab = session->engine->hp.n_vocab;
     request->lists.n_drafts = n_drafts;
     if (n_drafts > 0)
         memcpy(request->lists.drafts, session->tokens + request->at + 1,
                chosen.n_drafts * sizeof *request->lists.drafts);
     const uint64_t start = sampler->constraint ? frit_time_ns() : 0;
-    FRIT_TRY(add_picks(request, sampler, &chosen));
+    FRIT_TRY(add_picks(session, request, sampler, &chosen));
     if (sampler->constraint) frit_speculation_measure_masks(session, n_drafts, (double)(frit_time_ns() - start));
     request->picks[0].n_drafts = n_drafts;
     session->pick.n++;
@@ -182,8 +194,7 @@ frit_status frit_session_push_picked(frit_session *session)
     FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_session_status(session));
     if (session->shift.on) FRIT_TRY(frit_session_make_room(session, 1));   // the token may be known afterwards
-    const frit_pick_request *request =
-        session->n_tokens > 0 ? frit_session_find_pick(session, session->n_tokens - 1) : NULL;
+    frit_pick_request *request = session->n_tokens > 0 ? frit_session_find_pick(session, session->n_tokens - 1) : NULL;
     if (!request) return frit_fail(FRIT_E_INVALID, "no token was asked for after the session's last one");
     if (request->n > 1)
         return frit_fail(FRIT_E_INVALID, "the last pick verifies drafts: what follows them is not known yet");
@@ -195,10 +206,19 @@ frit_status frit_session_push_picked(frit_session *session)
     const frit_token token = is_known ? request->picked[0].token : 0;
     FRIT_TRY(frit_session_push(session, &token, 1, NULL));
     if (!is_known) session->tokens[session->n_tokens - 1] = -1;
+    request->is_pushed = true;
     return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------- results
+
+// Sets the token that the request after `request` counts.
+static void resolve_counts(const frit_session *session, const frit_pick_request *request, frit_token token)
+{
+    const frit_pick_request *next = request + 1;
+    if (next == session->pick.requests + session->pick.n) return;
+    for (int32_t k = 0; k < next->n; k++) frit_pick_resolve(&next->lists, &next->picks[k], token);
+}
 
 void frit_session_store_pick(frit_session *session, size_t i, const frit_picked_token *picked, const frit_logprob *tops)
 {
@@ -211,6 +231,7 @@ void frit_session_store_pick(frit_session *session, size_t i, const frit_picked_
     if (i + 1 >= session->n_tokens || session->tokens[i + 1] >= 0) return;
     const frit_status status = frit_pick_check(picked->status);
     session->tokens[i + 1] = status == FRIT_OK ? picked->token : 0;
+    resolve_counts(session, request, session->tokens[i + 1]);
     if (status != FRIT_OK) frit_session_fail(session, status);   // a step may run without the token
 }
 

@@ -2,6 +2,10 @@
 // engine/session/pick.h: picks that a session requests from its steps. A request is made of the sampler when the caller
 // asks for the pick; a step that runs the token copies it into its own lists (sched/batch_layout.c) and leaves the
 // picked token in the request.
+//
+// If the token of the request before is queued but not taken, the sampler has not accepted it: penalties of the new
+// request count it all the same. While it is not known, the request has a count of an unknown token
+// (frit_pick_unknown).
 #pragma once
 #include "sample/sampler.h"
 
@@ -17,6 +21,7 @@ typedef struct frit_pick_request {
     frit_picked_token *picked;
     int32_t capacity;
     frit_pick_lists lists;
+    bool is_pushed;   // frit_session_push_picked has queued its token
 } frit_pick_request;
 
 typedef struct frit_pick_requests {                       // tokens that steps pick, and tokens that need no pick

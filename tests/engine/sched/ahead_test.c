@@ -57,7 +57,8 @@ static void a_session_runs_ahead_where_nothing_waits_for_its_token(void **state)
     } cases[] = {
         {TEST_DEVICE_ALONE, {.temp = 0}, 1},
         {TEST_DEVICE_ALONE, {.temp = 1, .top_k = 10, .logit_bias = {biases, 1}}, 1},
-        {TEST_DEVICE_ALONE, {.repeat_penalty = 1.2f}, 0},   // penalties need tokens that are not known yet
+        {TEST_DEVICE_ALONE, {.repeat_penalty = 1.2f}, 1},
+        {TEST_DEVICE_ALONE, {.temp = 1, .frequency_penalty = 1, .repeat_last_n = -1}, 1},
         {TEST_DEVICE_ALONE, {.temp = 2, .top_k = 10, .samplers = "temperature;top_k"}, 0},
         {TEST_DEVICE_LAYERS, {.temp = 0}, 0},   // the host waits within its steps
         {TEST_DEVICE_NONE, {.temp = 0}, 0},     // a step has run when it is submitted
@@ -91,9 +92,57 @@ static void it_ends_where_the_context_does(void **state)
     assert_memory_equal(tokens[0] + 4, tokens[1] + 4, sizeof tokens[0] - 4 * sizeof(frit_token));
 }
 
+// Penalties count each token before the host knows it.
+static void penalties_of_a_session_that_runs_ahead_are_those_of_its_text(void **state)
+{
+    (void)state;
+    enum { LONG = 60 };
+    static const frit_sampler_options options[] = {
+        {.repeat_penalty = 1.5f},
+        {.repeat_penalty = 1.3f, .presence_penalty = 0.5f, .repeat_last_n = 1},
+        {.frequency_penalty = 0.7f, .repeat_last_n = 3},
+        {.temp = 1, .frequency_penalty = 0.2f, .presence_penalty = 0.4f, .repeat_last_n = -1, .seed = 5},
+        {.temp = 1.2f, .top_k = 20, .repeat_penalty = 1.4f, .repeat_last_n = 8, .seed = 6},
+        {.temp = 1, .seed = 7},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(options); i++) {
+        frit_token tokens[2][LONG];
+        for (int d = 0; d < 2; d++) {
+            frit_engine *engine =
+                device_engine(d == 0 ? TEST_DEVICE_NONE : TEST_DEVICE_ALONE, &(frit_engine_options){0});
+            frit_session *session = begin_session(engine, 3, 4);
+            frit_sampler *sampler = make_sampler(&options[i]);
+            for (int k = 0; k < LONG; k++) {
+                assert_ok(frit_session_next(session, sampler, &tokens[d][k]));
+                assert_true((engine->ahead == session) == (d == 1));
+            }
+            frit_sampler_free(sampler);
+            frit_session_free(session);
+            frit_engine_free(engine);
+        }
+        assert_memory_equal(tokens[0], tokens[1], sizeof tokens[0]);
+    }
+}
+
+// Each of a session's calls continues the step that is in flight: the pick that was requested before a token was known
+// is the one that is requested after it.
+static void a_session_with_penalties_runs_each_token_once(void **state)
+{
+    (void)state;
+    enum { LONG = 20 };
+    frit_engine *engine = device_engine(TEST_DEVICE_ALONE, &(frit_engine_options){0});
+    frit_session *session = begin_session(engine, 3, 4);
+    frit_sampler *sampler = make_sampler(&(frit_sampler_options){.repeat_penalty = 1.2f, .repeat_last_n = 4});
+    for (int k = 0; k < LONG; k++) assert_ok(frit_session_next(session, sampler, &(frit_token){0}));
+    assert_int_equal(engine->flights.n_submitted, LONG + 1);
+    frit_sampler_free(sampler);
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
 // ------------------------------------------------------------------------------- the same as without
 
-enum { SESSIONS = 2, SAMPLERS = 4, ACTIONS = 400, NOTES = 8 };
+enum { SESSIONS = 2, SAMPLERS = 5, ACTIONS = 400, NOTES = 8 };
 
 typedef struct world {
     frit_engine *engine;
@@ -107,7 +156,8 @@ static void open_world(world *w, test_device_kind kind, bool speculates)
     const frit_sampler_options options[SAMPLERS] = {{.seed = 1},
                                                     {.temp = 1.5f, .top_k = 30, .top_p = 0.9f, .seed = 2},
                                                     {.temp = 1.5f, .top_k = 30, .top_p = 0.9f, .seed = 3},
-                                                    {.temp = 1, .repeat_penalty = 1.3f, .seed = 4}};
+                                                    {.temp = 1, .repeat_penalty = 1.3f, .seed = 4},
+                                                    {.frequency_penalty = 0.8f, .repeat_last_n = 2}};
     *w = (world){.engine = device_engine(kind, &(frit_engine_options){.n_sessions = SESSIONS + 1})};
     for (int i = 0; i < SAMPLERS; i++) w->samplers[i] = make_sampler(&options[i]);
     for (int i = 0; i < SESSIONS; i++) w->sessions[i] = begin_session(w->engine, (frit_token)(5 + i), 3 + i);
@@ -230,6 +280,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_runs_ahead_where_nothing_waits_for_its_token),
         cmocka_unit_test(it_ends_where_the_context_does),
+        cmocka_unit_test(penalties_of_a_session_that_runs_ahead_are_those_of_its_text),
+        cmocka_unit_test(a_session_with_penalties_runs_each_token_once),
         cmocka_unit_test(whatever_is_done_gives_what_the_cpu_gives),
         cmocka_unit_test(a_caller_that_thinks_makes_no_step_slow),
     };

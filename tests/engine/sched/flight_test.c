@@ -399,12 +399,14 @@ static void drafts_are_accepted_as_far_as_they_are_what_is_picked(void **state)
 
 // ------------------------------------------------------------------------------- steps in flight
 
-// Two steps in flight: the second one runs tokens that only the device knows.
+// Two steps in flight: the second one runs tokens that only the device knows, and counts them for penalties.
 static void a_step_continues_one_in_flight(void **state)
 {
     (void)state;
     static const frit_sampler_options options[3] = {
-        {.temp = 1.5f, .top_k = 30, .seed = 1}, {.temp = 2, .top_p = 0.9f, .seed = 2}, {.temp = 0}};
+        {.temp = 1.5f, .top_k = 30, .frequency_penalty = 1, .presence_penalty = 1, .repeat_last_n = 4, .seed = 1},
+        {.temp = 2, .top_p = 0.9f, .seed = 2},
+        {.repeat_penalty = 1.5f, .repeat_last_n = -1}};
     for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
         frit_engine *engine = late_engine(d, (frit_engine_options){0}, NULL);
         frit_session *sessions[3];
@@ -415,6 +417,7 @@ static void a_step_continues_one_in_flight(void **state)
             sessions[s] = begin_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
             for (int i = 0; i < LONG; i++) assert_ok(frit_session_next(sessions[s], samplers[s], &expected[s][i]));
             frit_session_free(sessions[s]);
+            assert_ok(frit_sampler_reset(samplers[s]));
         }
         for (int s = 0; s < 3; s++) sessions[s] = begin_session(engine, (frit_token)(3 + s), (size_t)(1 + s));
         uint64_t steps[LONG], first = 0;
@@ -432,12 +435,45 @@ static void a_step_continues_one_in_flight(void **state)
                 assert_ok(frit_session_picked(sessions[s], &picked));
                 assert_int_equal(picked.token, expected[s][i - 1]);
                 assert_int_equal(frit_session_tokens(sessions[s])[s + i], picked.token);
+                assert_ok(frit_sampler_accept(samplers[s], picked.token));
             }
         }
         for (int s = 0; s < 3; s++) {
             frit_sampler_free(samplers[s]);
             frit_session_free(sessions[s]);
         }
+        frit_engine_free(engine);
+    }
+}
+
+// A token whose step has run is known, but its sampler accepts it after the next pick was requested.
+static void penalties_count_a_token_that_is_not_taken(void **state)
+{
+    (void)state;
+    const frit_sampler_options options = {.repeat_penalty = 1.5f, .presence_penalty = 0.5f, .repeat_last_n = 3};
+    for (size_t d = 0; d < FRIT_COUNT(devices); d++) {
+        frit_engine *engine = late_engine(d, (frit_engine_options){0}, NULL);
+        frit_session *session = begin_session(engine, 5, 2);
+        frit_sampler *sampler;
+        frit_token expected[LONG];
+        assert_ok(frit_sampler_create(&sampler, TINY_VOCAB, &options));
+        for (int i = 0; i < LONG; i++) assert_ok(frit_session_next(session, sampler, &expected[i]));
+        frit_session_free(session);
+        assert_ok(frit_sampler_reset(sampler));
+        session = begin_session(engine, 5, 2);
+        for (int i = 0; i < LONG; i++) {
+            frit_picked picked;
+            assert_ok(frit_session_pick(session, sampler, NULL));
+            if (i > 0) {
+                assert_ok(frit_session_picked(session, &picked));
+                assert_int_equal(picked.token, expected[i - 1]);
+                assert_ok(frit_sampler_accept(sampler, picked.token));
+            }
+            assert_ok(frit_engine_step(engine, NULL));
+            assert_ok(frit_session_push_picked(session));
+        }
+        frit_sampler_free(sampler);
+        frit_session_free(session);
         frit_engine_free(engine);
     }
 }
@@ -637,6 +673,7 @@ int main(void)
         cmocka_unit_test(a_pick_without_a_token_leaves_the_logits),
         cmocka_unit_test(drafts_are_accepted_as_far_as_they_are_what_is_picked),
         cmocka_unit_test(a_step_continues_one_in_flight),
+        cmocka_unit_test(penalties_count_a_token_that_is_not_taken),
         cmocka_unit_test(results_come_when_a_step_has_run),
         cmocka_unit_test(what_changes_a_session_waits_for_its_step),
         cmocka_unit_test(a_step_that_fails_late_is_queued_again),
