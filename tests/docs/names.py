@@ -12,6 +12,7 @@ pattern, not a name.
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -42,11 +43,14 @@ OTHERS_OPTIONS = {"kv-cache-dtype", "gpus", "kernel-name"}
 
 
 def tracked():
-    done = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard"],
-                          capture_output=True, text=True, check=False)
-    if done.returncode == 0:
+    done = None
+    if shutil.which("git"):
+        done = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard"],
+                              capture_output=True, text=True, check=False)
+    if done and done.returncode == 0:
         return [path for path in done.stdout.splitlines() if os.path.isfile(os.path.join(ROOT, path))]
-    return [os.path.relpath(os.path.join(at, name), ROOT) for at, _, names in os.walk(ROOT) for name in names]
+    return [os.path.relpath(os.path.join(at, name), ROOT) for at, _, names in os.walk(ROOT)
+            for name in names if not os.path.relpath(at, ROOT).startswith((".git", "build"))]
 
 
 def read(path):
