@@ -169,6 +169,7 @@ static void check_round(frit_rng *rng, int round)
         batch.lists.n_tops += picks[i].n_top;
     }
     assert_ok(frit_pick_lists_reserve(&batch.lists, &(frit_pick_room){0}));
+    f.device->picks.next = !f.device->picks.last;
     write_before(rng, &batch, before);
     compare_picks(rows, &batch, before, round % 3 == 0 ? 1 : 0, round);
     frit_cuda_picks_advance(f.device, batch.n_picks);

@@ -65,9 +65,9 @@ typedef struct frit_cuda_stream_buffer {
 typedef struct frit_cuda_picks {   // picks.h
     struct frit_cuda_kernel *kernel;
     uint64_t works;    // frit_gpu_pick_work [FRIT_GPU_PICK_WAVE]
-    uint64_t tokens;   // i32 [2, room]: picks of the last step, and of the step before or after it
+    uint64_t tokens;   // i32 [FRIT_CUDA_FLIGHTS, room]: picks of the last step of each flight
     int32_t room, n;   // n: picks of the last step
-    int last;          // which of the two arrays is of the last step
+    int last, next;    // flights of the last step with picks, and of the step that is being submitted
 } frit_cuda_picks;
 
 typedef struct frit_cuda_tensor {   // a tensor of the model on the GPU

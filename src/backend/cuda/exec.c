@@ -317,6 +317,7 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     step.scratch = d->scratch.address;
     step.work = d->work;
     step.picked = frit_cuda_picks_tokens(d);
+    d->picks.next = (int)(flight - d->flights);
     step.picks = frit_cuda_picks_next_tokens(d);
     if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_begin(exec, &step.streamed));
     FRIT_TRY(run_all(exec, &step, flight));

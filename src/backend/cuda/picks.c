@@ -16,7 +16,7 @@ _Static_assert(sizeof(frit_gpu_count) == sizeof(frit_pick_count), "counts are co
 
 uint64_t frit_cuda_picks_bytes(int64_t most)
 {
-    return FRIT_GPU_PICK_WAVE * sizeof(frit_gpu_pick_work) + 2 * (uint64_t)most * sizeof(int32_t);
+    return FRIT_GPU_PICK_WAVE * sizeof(frit_gpu_pick_work) + FRIT_CUDA_FLIGHTS * (uint64_t)most * sizeof(int32_t);
 }
 
 frit_status frit_cuda_picks_prepare(frit_cuda_device *d, int64_t most)
@@ -32,16 +32,15 @@ frit_status frit_cuda_picks_prepare(frit_cuda_device *d, int64_t most)
     }
     if (picks->room >= most) return FRIT_OK;
     uint64_t tokens;
-    FRIT_TRY(frit_cuda_alloc_bytes(d, 2 * (uint64_t)most * sizeof(int32_t), "picks", &tokens));
+    FRIT_TRY(frit_cuda_alloc_bytes(d, FRIT_CUDA_FLIGHTS * (uint64_t)most * sizeof(int32_t), "picks", &tokens));
     int result = 0;
+    const uint64_t last = tokens + (uint64_t)picks->last * (uint64_t)most * sizeof(int32_t);
     if (picks->n > 0)
-        result =
-            d->driver.copy_within(tokens, frit_cuda_picks_tokens(d), (size_t)picks->n * sizeof(int32_t), d->stream);
+        result = d->driver.copy_within(last, frit_cuda_picks_tokens(d), (size_t)picks->n * sizeof(int32_t), d->stream);
     if (result == 0) result = d->driver.stream_wait(d->stream);
     frit_cuda_free_bytes(d, picks->tokens);
     picks->tokens = tokens;
     picks->room = (int32_t)most;
-    picks->last = 0;
     return frit_cuda_check(&d->driver, result, "copying picked tokens");
 }
 
@@ -57,12 +56,12 @@ uint64_t frit_cuda_picks_tokens(const frit_cuda_device *d)
 
 uint64_t frit_cuda_picks_next_tokens(const frit_cuda_device *d)
 {
-    return tokens_of(&d->picks, !d->picks.last);
+    return tokens_of(&d->picks, d->picks.next);
 }
 
 void frit_cuda_picks_advance(frit_cuda_device *d, int32_t n_picks)
 {
-    d->picks.last = !d->picks.last;
+    d->picks.last = d->picks.next;
     d->picks.n = n_picks;
 }
 

@@ -21,7 +21,8 @@ frit_status frit_cuda_picks_write(frit_cuda_device *device, frit_cuda_flight *fl
                                   const frit_cuda_picks_staging *staging);
 // Number of passes over the logits that are launched for the batch.
 int frit_cuda_picks_passes(const frit_batch *batch);
-// Tokens of the last step; and where the next one writes its tokens, because it reads tokens of the last one.
+// Tokens of the last step; and where the next one, of flight picks.next, writes its tokens. It may read tokens of the
+// last one where all steps run on one device, because the flights of such steps alternate.
 uint64_t frit_cuda_picks_tokens(const frit_cuda_device *device);
 uint64_t frit_cuda_picks_next_tokens(const frit_cuda_device *device);
 void frit_cuda_picks_advance(frit_cuda_device *device, int32_t n_picks);   // the next step has been submitted
