@@ -17,6 +17,7 @@ typedef struct run_mode {
     const char *cache;      // type of keys and values
     size_t chunk;           // tokens at a time; 0: all at once
     bool has_company;       // another session runs the same text in the same steps
+    bool has_decoder;       // another session runs the text token by token, in the steps of the chunks
     const char *moves[2];   // devices of the two parts of the text, by a saved session; NULL: it stays on the GPU
     bool is_short;          // also runs on the emulator, which is slow
 } run_mode;
@@ -31,6 +32,7 @@ static const run_mode modes[] = {{.cache = "f32", .is_short = true},
                                  {.cache = "f16"},
                                  {.cache = "f16", .chunk = 7},
                                  {.cache = "f16", .chunk = 3, .has_company = true},
+                                 {.cache = "f16", .chunk = 20, .has_decoder = true, .is_short = true},
                                  {.cache = "f16", .chunk = 1, .is_short = true}};
 
 static double limit_of(const run_mode *mode)
@@ -56,6 +58,14 @@ static const char *op_on_cpu(const frit_engine *engine)
     return NULL;
 }
 
+// Replaces rows by the other ones if these have the larger error.
+static void keep_worse(const golden *g, kept_rows *r, const kept_rows *other)
+{
+    const size_t n = g->n_tokens * g->n_vocab;
+    if (!(nmse(other->logits, g->logits, n) <= nmse(r->logits, g->logits, n)))
+        memcpy(r->logits, other->logits, n * sizeof(float));
+}
+
 // Runs both sessions in the same steps. Returns the rows of the session with the larger error.
 static void run_with_company(frit_engine *engine, frit_session *session, const golden *g, size_t chunk, kept_rows *r)
 {
@@ -75,10 +85,42 @@ static void run_with_company(frit_engine *engine, frit_session *session, const g
         while (n_rows > 0);
         for (int k = 0; k < 2; k++) rows[k]->n_rows += n;
     }
-    const size_t n = g->n_tokens * g->n_vocab;
-    if (!(nmse(other.logits, g->logits, n) <= nmse(r->logits, g->logits, n)))   // the worse one counts
-        memcpy(r->logits, other.logits, n * sizeof(float));
+    keep_worse(g, r, &other);
     frit_session_free(sessions[1]);
+    free(other.logits);
+}
+
+static void push_rows(frit_session *session, const golden *g, size_t at, size_t n, kept_rows *rows)
+{
+    const frit_push_options options = {.output = g->output, .row = keep_row, .row_ctx = rows};
+    assert_ok(frit_session_push(session, g->tokens + at, n, &options));
+}
+
+// Runs the text token by token in one session. In each of these steps another session runs `chunk` tokens of the text,
+// which begins anew at its end.
+static void run_with_decoder(frit_engine *engine, frit_session *session, const golden *g, size_t chunk, kept_rows *r)
+{
+    kept_rows other = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab};
+    frit_session *decoder;
+    size_t at = 0;
+    assert_ok(frit_session_new(&decoder, engine));
+    if (g->source) assert_ok(frit_session_encode(decoder, g->source, g->n_source, NULL));
+    for (size_t i = 0; i < g->n_tokens; i++) {
+        const size_t n = g->n_tokens - at < chunk ? g->n_tokens - at : chunk;
+        int32_t n_rows;
+        push_rows(decoder, g, i, 1, &other);
+        push_rows(session, g, at, n, r);
+        do assert_ok(frit_engine_step(engine, &n_rows));
+        while (n_rows > 0);
+        other.n_rows++;
+        r->n_rows += n;
+        at += n;
+        if (at < g->n_tokens || i + 1 == g->n_tokens) continue;
+        assert_ok(frit_session_truncate(session, 0));
+        at = r->n_rows = 0;
+    }
+    keep_worse(g, r, &other);
+    frit_session_free(decoder);
     free(other.logits);
 }
 
@@ -99,6 +141,8 @@ static void run_on(model_run *m, const char *device, const run_mode *mode, kept_
     if (g->source) assert_ok(frit_session_encode(session, g->source, g->n_source, NULL));
     if (mode->has_company)
         run_with_company(engine, session, g, mode->chunk, r);
+    else if (mode->has_decoder)
+        run_with_decoder(engine, session, g, mode->chunk, r);
     else
         run_golden(engine, session, g, 0, g->n_tokens, mode->chunk ? mode->chunk : g->n_tokens, r);
     assert_true(!is_gpu || n_steps_of(engine) > 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writing a step's input and copying it to the GPU.
 #include "backend/cuda/step_input.h"
+#include "backend/cuda/ops/attend.h"
 #include "backend/cuda/ops/rows.h"
 #include "backend/cuda/picks.h"
 
@@ -14,10 +15,20 @@ typedef struct input_array {
     size_t n_bytes;
 } input_array;
 
+// Sequences at the beginning of the batch whose attention is computed row by row: all of a small step, otherwise those
+// with single rows.
+static int32_t n_single_seqs_of(const frit_batch *batch)
+{
+    int32_t n = 0;
+    if (batch->n_rows < FRIT_CUDA_ATTEND_ROWS_FROM) return batch->n_seqs;
+    while (n < batch->n_seqs && batch->seqs[n].n_rows == 1) n++;
+    return n;
+}
+
 static int32_t n_row_tiles_of(const frit_batch *batch)
 {
     int32_t n = 0;
-    for (int32_t i = 0; i < batch->n_seqs; i++)
+    for (int32_t i = n_single_seqs_of(batch); i < batch->n_seqs; i++)
         n += (batch->seqs[i].n_rows + FRIT_CUDA_ROWS_OF_TILE - 1) / FRIT_CUDA_ROWS_OF_TILE;
     return n;
 }
@@ -41,7 +52,7 @@ static void list_arrays(const frit_batch *batch, int32_t page_stride, int32_t n_
 
 static void write_row_tiles(const frit_batch *batch, frit_row_tile *tiles)
 {
-    for (int32_t i = 0; i < batch->n_seqs; i++) {
+    for (int32_t i = n_single_seqs_of(batch); i < batch->n_seqs; i++) {
         const frit_seq *seq = &batch->seqs[i];
         for (int32_t k = 0; k < seq->n_rows; k += FRIT_CUDA_ROWS_OF_TILE) {
             const int32_t row = seq->first_row + k, left = seq->n_rows - k;
@@ -134,6 +145,7 @@ frit_status frit_cuda_step_upload(frit_cuda_device *d, frit_cuda_flight *flight,
     step->page_stride = LEAST_PAGES;
     while (step->page_stride < batch->page_stride) step->page_stride *= 2;
     step->n_row_tiles = n_row_tiles_of(batch);
+    step->n_single_rows = step->n_row_tiles > 0 ? n_single_seqs_of(batch) : batch->n_rows;
     list_arrays(batch, step->page_stride, flight->n_picks, arrays);
     for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
         offsets[i] = n_bytes;

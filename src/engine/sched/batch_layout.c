@@ -132,6 +132,28 @@ static void lay_out_session(frit_engine *engine, frit_session *session)
         lay_out_rows(engine, session);
 }
 
+// Lays out the sessions with single rows, or those with more.
+static void lay_out_by_rows(frit_engine *engine, bool single)
+{
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        if ((s->step.n_rows == 1) == single) lay_out_session(engine, s);
+}
+
+// Lays out decode rows, then prefill rows.
+static void lay_out_by_class(frit_engine *engine)
+{
+    frit_step *step = engine->step;
+    step->prefill = false;
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        if (!s->step.prefill) lay_out_session(engine, s);
+        step->prefill = step->prefill || (s->step.prefill && s->step.n_rows > 0);
+    }
+    step->n_decode_rows = step->prefill ? step->n_rows : 0;
+    step->n_decode_outs = step->prefill ? step->n_outs : 0;
+    for (frit_session *s = engine->sessions; s; s = s->next)
+        if (s->step.prefill) lay_out_session(engine, s);
+}
+
 void frit_schedule_lay_out(frit_engine *engine)
 {
     frit_step *step = engine->step;
@@ -140,14 +162,11 @@ void frit_schedule_lay_out(frit_engine *engine)
     frit_pick_lists_clear(&step->lists);
     step->adapted = (frit_adapter_class){0};
     step->keeps_hidden = false;
-    const bool mixes = engine->rows.mixes_classes && !step->encodes;
-    if (mixes) step->prefill = false;
-    for (frit_session *s = engine->sessions; s; s = s->next) {
-        if (!mixes || !s->step.prefill) lay_out_session(engine, s);
-        if (mixes) step->prefill = step->prefill || (s->step.prefill && s->step.n_rows > 0);
+    step->n_decode_rows = step->n_decode_outs = 0;
+    if (engine->rows.mixes_classes && !step->encodes) {
+        lay_out_by_class(engine);
+        return;
     }
-    step->n_decode_rows = mixes && step->prefill ? step->n_rows : 0;
-    step->n_decode_outs = mixes && step->prefill ? step->n_outs : 0;
-    for (frit_session *s = engine->sessions; s && mixes; s = s->next)
-        if (s->step.prefill) lay_out_session(engine, s);
+    lay_out_by_rows(engine, true);   // devices may have another kernel for them, from the first row on
+    lay_out_by_rows(engine, false);
 }

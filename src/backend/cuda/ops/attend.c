@@ -63,12 +63,11 @@ static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, cons
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+// The first n_rows rows of the step, row by row.
+static frit_status run_single_rows(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step,
+                                   int32_t n_rows)
 {
     const frit_cuda_attend_fast *a = &l->attend_fast;
-    const int32_t n_rows = step->batch->n_rows;
-    const bool is_each = n_rows == step->batch->n_seqs || n_rows < FRIT_CUDA_ATTEND_ROWS_FROM;
-    if (a->rows && !is_each) return run_rows(d, l, step);
     const frit_cuda_attend_variant *v = variant_for(a, n_rows);
     const float softcap = softcap_of(l);
     const frit_attend_args args = {.q = frit_cuda_resolve(step, l->x[0]),
@@ -88,6 +87,13 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
     frit_cuda_kernel kernel = is_far ? *v->far : *v->kernel;
     kernel.grid[1] = (unsigned)n_rows;
     return frit_cuda_kernel_launch(&d->gpu, &kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
+static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const int32_t n_rows = l->attend_fast.rows ? step->n_single_rows : step->batch->n_rows;
+    if (n_rows < step->batch->n_rows) FRIT_TRY(run_rows(d, l, step));
+    return n_rows > 0 ? run_single_rows(d, l, step, n_rows) : FRIT_OK;
 }
 
 // Codes are read word by word, which is slow from global memory: pages are always copied to shared memory.
