@@ -4,7 +4,7 @@
 // Matrices consist of pieces of 256 numbers that were encoded once: every type gets scales of a normal size, and rows
 // are generated at the speed of copying.
 #include "convert/random.h"
-#include "convert/random_vocab.h"
+#include "text/vocab/vocab_random.h"
 
 #include "base/number.h"
 #include "base/rng.h"

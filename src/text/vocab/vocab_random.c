@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Invents the vocabulary of models of random weights.
-#include "convert/random_vocab.h"
+#include "text/vocab/vocab_random.h"
 
 #include <stdio.h>
 #include <string.h>

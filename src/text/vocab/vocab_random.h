@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// convert/random_vocab.h: a vocabulary for models of random weights, so that servers and chats can run them.
+// text/vocab/vocab_random.h: a vocabulary for models of random weights, so that servers and chats can run them.
 #pragma once
 #include "format/checkpoint.h"
 
