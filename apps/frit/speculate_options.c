@@ -59,7 +59,7 @@ static int open_drafter(cli_drafter *drafter, const cli_speculate_options *how, 
     named.model = how->draft;
     options.override_tensor = NULL;   // names tensors of the other model
     if (is_next && how->draft)
-        return cli_usage("--speculate mtp: the model itself makes the guesses; leave out --model-draft");
+        return cli_usage("--speculate mtp: the model itself makes the drafts; leave out --model-draft");
     if (!is_next && !how->draft) return CLI_DONE;
     if (strcmp(how->kind, "ngram") == 0 || strcmp(how->kind, "none") == 0) {
         cli_note(common, "--speculate %s uses no draft model: %s is not opened", how->kind, how->draft);

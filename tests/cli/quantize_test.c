@@ -76,7 +76,7 @@ static void what_cannot_be_refined_is_refused_before_the_work(void **state)
 static void options_without_effect_are_refused(void **state)
 {
     (void)state;
-    expect_said(source, "--mix q4_0 --windows 4", 2, "--windows is of a text; give --size, --bits or --refine", NULL);
+    expect_said(source, "--mix q4_0 --windows 4", 2, "--windows limits a text; give --size, --bits or --refine", NULL);
     expect_said(source, "--mix q4_0 --types all", 2, "--types is for --size and --bits", NULL);
     expect_said(source, "--types k", 2, "--types is for --size and --bits", NULL);
     setenv("FRIT_WINDOWS", "4", 1);   // the variable applies to all commands

@@ -297,7 +297,7 @@ static void wrong_options_are_refused(void **state)
     (void)state;
     expect("bench --url http://127.0.0.1:1", NULL, 2, NULL, "--url needs --requests");
     expect("bench --rate 5", NULL, 2, NULL, "--rate needs --requests");
-    expect("bench --requests 1 --text", NULL, 2, NULL, "--text is for servers");
+    expect("bench --requests 1 --text", NULL, 2, NULL, "--text needs a server");
     expect("bench --requests 1 --url 127.0.0.1:1", NULL, has_curl() ? 2 : 1, NULL, has_curl() ? "is no address" : "");
     expect("bench --requests 1 --in 4 --shared-prefix 5", NULL, 2, NULL, "--shared-prefix 5 is more than the 4 tokens");
     expect("bench --requests 1 -o csv", NULL, 2, NULL, "requests are reported as md or json");

@@ -125,7 +125,7 @@ static void a_session_runs_only_what_its_file_does_not_hold(void **state)
     snprintf(command, sizeof command, "run -n 1 -p x --session '%s' -ctk f32", path);
     expect(command, NULL, 1, NULL, "f16 and f16 there, f32 and f16 here");
     snprintf(command, sizeof command, "chat --session '%s'", path);
-    expect(command, "", 1, NULL, "but not of a chat");
+    expect(command, "", 1, NULL, "expected the file of a chat");
     write_file(path, "not this", 8);
     snprintf(command, sizeof command, "run -n 1 -p x --session '%s'", path);
     expect(command, NULL, 1, NULL, "is no session file");
@@ -211,7 +211,7 @@ static void multi_token_prediction_does_not_change_the_answer(void **state)
     snprintf(line, sizeof line, "run -q --raw -m %s -p abc -n 40 --temp 0 --speculate mtp", path);
     expect(line, NULL, 0, plain.out, NULL);
     snprintf(line, sizeof line, "run -q --raw -m %s -p abc --speculate mtp --model-draft %s", path, path);
-    expect(line, NULL, 2, NULL, "without --model-draft");
+    expect(line, NULL, 2, NULL, "leave out --model-draft");
     snprintf(line, sizeof line, "info %s", path);
     expect(line, NULL, 0, "1 for multi-token prediction", NULL);
     expect("run --raw -p x -n 4 --speculate mtp", NULL, 0, NULL, "it answers without speculation");

@@ -83,7 +83,7 @@ static void estimates_count_adapters(void **state)
     snprintf(arguments, sizeof arguments, "info '%s' --estimate --lora '%s'", model, lora);
     expect(arguments, NULL, 0, "KiB, which are not free any more", NULL);
     snprintf(arguments, sizeof arguments, "info '%s' --lora '%s'", model, lora);
-    expect(arguments, NULL, 2, NULL, "adapters are for --estimate");
+    expect(arguments, NULL, 2, NULL, "adapters are used by --estimate only");
     snprintf(arguments, sizeof arguments, "info '%s' --estimate --lora '%s'", model, model);
     expect(arguments, NULL, 3, NULL, "tiny.gguf");
     free(model);

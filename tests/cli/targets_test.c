@@ -125,10 +125,11 @@ static void what_is_read_is_not_replaced(void **state)
         "quantize M O --bits 14 --state H",
         "quantize M --plan --bits 14 --state I --importance I",
     };
-    for (size_t i = 0; i < FRIT_COUNT(lines); i++) expect_refused(lines[i], NULL, "is read too, expected another name");
+    for (size_t i = 0; i < FRIT_COUNT(lines); i++)
+        expect_refused(lines[i], NULL, "is an input too; expected another name");
     // The state of the measurement is in OUT.gguf.state by default, and is removed at the end.
     snprintf(out, sizeof out, "%.*s", (int)(strlen(sums.path) - strlen(".state")), sums.path);
-    expect_refused("quantize M O --bits 14 --importance S", NULL, "is read too, expected another name");
+    expect_refused("quantize M O --bits 14 --importance S", NULL, "is an input too; expected another name");
     snprintf(out, sizeof out, "%s", temp_path("out.gguf"));
     expect_refused("quantize M O --bits 14 --state O", NULL, "the file to write; expected another name");
     assert_int_equal(access(out, F_OK), -1);
@@ -148,7 +149,7 @@ static void a_conversation_is_not_saved_over_its_model(void **state)
     (void)state;
     char line[700];
     snprintf(line, sizeof line, "/save %s\n", hard);
-    expect_refused("chat M -q -n 1", line, "is read too, expected another name");
+    expect_refused("chat M -q -n 1", line, "is an input too; expected another name");
 }
 
 // A state of another model, and a file of another format.
