@@ -366,6 +366,7 @@ static void call_engines(void)
     FREES(frit_engine_free, engine);
     REFUSES(frit_engine_prepare, engine, NULL, NULL, NULL);
     ACCEPTS(frit_engine_prepare, progress, o.engine, NULL, NULL);
+    ACCEPTS(frit_engine_prepare, progress_ctx, o.engine, NULL, NULL);
     REFUSES(frit_engine_get_info, engine, NULL, &info);
     REFUSES(frit_engine_get_info, info, o.engine, NULL);
     frit_estimate *estimate;
@@ -388,6 +389,8 @@ static void call_engines(void)
     REFUSES(frit_engine_poll, engine, NULL, 1, &(bool){0});
     REFUSES(frit_engine_poll, done, o.engine, 1, NULL);
     REFUSES(frit_engine_wait, engine, NULL, 1);
+    REFUSES(frit_engine_advance, engine, NULL, &(int32_t){0});
+    ACCEPTS(frit_engine_advance, n_rows, o.engine, NULL);
     REFUSES(frit_adapter_open, out, NULL, o.model, path, NULL);
     adapter = o.adapter;
     REFUSES(frit_adapter_open, model, &adapter, NULL, path, NULL);
@@ -466,6 +469,7 @@ static void call_sessions(void)
     note("frit_session_encode", "options");   // this model has no use for them
     assert_fails(frit_session_encode(o.session, tokens, 2, NULL), FRIT_E_UNSUPPORTED, "encoder-decoder");
     ZERO(frit_session_pending, session, NULL);
+    ZERO(frit_session_has_picked, session, NULL);
     ZERO(frit_session_length, session, NULL);
     ZERO(frit_session_cached, session, NULL);
     REFUSES(frit_session_set_salt, session, NULL, "a", 1);
@@ -501,6 +505,11 @@ static void call_sessions(void)
     REFUSES(frit_session_picked, session, NULL, &picked);
     REFUSES(frit_session_picked, picked, o.session, NULL);
     REFUSES(frit_session_push_picked, session, NULL);
+    REFUSES(frit_session_pick_ahead, session, NULL, o.sampler, NULL, &(bool){0});
+    REFUSES(frit_session_pick_ahead, sampler, o.session, NULL, NULL, &(bool){0});
+    REFUSES(frit_session_pick_ahead, requested, o.session, o.sampler, NULL, NULL);
+    ACCEPTS(frit_session_pick_ahead, options, o.session, o.sampler, NULL, &(bool){0});
+    REFUSES(frit_session_stop, session, NULL);
     REFUSES(frit_session_speculate, session, NULL, NULL);
     ACCEPTS(frit_session_speculate, options, o.session, NULL);
     REFUSES(frit_session_next_tokens, n_tokens, o.session, o.sampler, &token, 1, NULL);
