@@ -41,7 +41,8 @@ typedef struct frit_engine_options {
     frit_progress_fn progress;   // called while weights are packed, and quantized if the model's options say so
     void *progress_ctx;
     // Most prompt tokens of a step while a session generates. This bounds the time until the session's next token. 0:
-    // as many tokens as make a step 2.75 times as long as a step without prompts, by measurement; -1: no limit.
+    // as many tokens as make a step 2.75 times as long as a step without prompts, by measurement, or 20 ms long on a
+    // device with a queue; -1: no limit.
     int32_t prompt_budget;
     // The device to use beside the CPU, by the name of its backend ("cuda"); "cpu": none. NULL: the first usable one.
     const char *device;

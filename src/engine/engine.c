@@ -122,12 +122,14 @@ static frit_status make_cache(frit_engine *engine, const frit_engine_options *op
 }
 
 // Reads from the devices at which row count they switch to prefill kernels, and whether they can mix both in one step.
-static void find_row_rules(frit_engine *engine)
+// Bit i of `used`: steps run on device i.
+static void find_row_rules(frit_engine *engine, uint32_t used)
 {
     int32_t prefill = 0, long_prefill = 0, joins_above = INT32_MAX;
     bool mixes = true;
     for (int i = 0; i < engine->n_devices; i++) {
         frit_device_info info;
+        if (!(used >> i & 1)) continue;
         engine->devices[i]->backend->info(engine->devices[i], &info);
         const int32_t *least = info.least_rows;
         if (least[FRIT_ROWS_PREFILL] > prefill) prefill = least[FRIT_ROWS_PREFILL];
@@ -163,6 +165,13 @@ static void choose_batch(frit_engine *engine, const frit_engine_options *options
     set_batch(engine, n_batch, is_large && n_sessions < LARGE_OUTS ? LARGE_OUTS : n_sessions);
 }
 
+static uint32_t devices_of(const frit_shape_class *c)
+{
+    uint32_t used = 0;
+    for (int k = 0; k < c->segments.n; k++) used |= 1u << c->segments.list[k].device;
+    return used;
+}
+
 static frit_status measure_engine(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
 {
     engine->hp = engine->model->hp;
@@ -170,8 +179,12 @@ static frit_status measure_engine(frit_engine *engine, const frit_engine_options
     engine->schedule.prompt_budget = options->prompt_budget;
     FRIT_TRY(frit_engine_open_devices(engine, options));
     choose_batch(engine, options);
-    find_row_rules(engine);
-    return frit_engine_measure(engine, options, needs);
+    find_row_rules(engine, UINT32_MAX);
+    FRIT_TRY(frit_engine_measure(engine, options, needs));
+    // The CPU is a device of every engine. Where all layers are on a GPU, its row classes must not divide the steps.
+    const uint32_t used = devices_of(&needs->plans.logits) | devices_of(&needs->plans.source);
+    if (used != 0 && !engine->weight_stream.is_on) find_row_rules(engine, used);
+    return FRIT_OK;
 }
 
 static frit_status finish_engine(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)

@@ -188,7 +188,7 @@ static void check_steady(const char *cpu, bool no_fuse)
                                             {.output = FRIT_OUTPUT_NONE, .row = NULL, .row_ctx = NULL}};
     for (size_t o = 0; o < FRIT_COUNT(all); o++) {
         world w = make_world(cpu, no_fuse);
-        for (int i = 0; i < 20; i++) decode_once(&w, &all[o]);   // plans of these shapes, text buffers
+        for (int i = 0; i < 100; i++) decode_once(&w, &all[o]);   // plans, text buffers, a full window of penalties
         int before = n_calls;
         for (int i = 0; i < STEPS; i++) decode_once(&w, &all[o]);
         assert_int_equal(n_calls, before);

@@ -9,6 +9,8 @@
 #include "engine/engine.h"
 #include "engine/sched/prompt_share.h"
 
+#include "base/time.h"
+
 enum { MAX_WEIGHT = 1000 };
 
 frit_status frit_session_set_share(frit_session *session, int32_t weight, int32_t priority)
@@ -35,6 +37,7 @@ static double start_time(const frit_engine *engine, const frit_session *session)
 
 void frit_prompt_share_update(frit_engine *engine, bool (*is_prompt)(const frit_session *session))
 {
+    const uint64_t now_ns = frit_time_ns();
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->prompt.was_offered = false;
         if (!is_prompt(s)) s->prompt.waits = false;
@@ -44,6 +47,9 @@ void frit_prompt_share_update(frit_engine *engine, bool (*is_prompt)(const frit_
         const double first = start_time(engine, s);
         if (s->prompt.time < first) s->prompt.time = first;
         s->prompt.waits = true;
+        s->prompt.has_begun = false;
+        s->prompt.since_ns = now_ns;
+        frit_prompt_arrivals_add(&engine->schedule.arrivals, (double)s->step.n_ready, now_ns);
     }
 }
 
@@ -65,6 +71,7 @@ void frit_prompt_share_count(frit_session *session)
 {
     frit_session_prompt *share = &session->prompt;
     if (!share->waits) return;
+    share->has_begun = share->has_begun || session->step.n_rows > 0;
     if (session->engine->schedule.prompt_time < share->time) session->engine->schedule.prompt_time = share->time;
     share->time += (double)session->step.n_rows / share->weight;
 }

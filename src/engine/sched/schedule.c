@@ -24,6 +24,8 @@
 #include "engine/sched/ahead.h"
 #include "engine/sched/prompt_share.h"
 
+#include "base/time.h"
+
 // Tokens before this index are known, or picks of steps that were submitted.
 static size_t end_of_known(const frit_session *session)
 {
@@ -66,6 +68,26 @@ static bool is_prompt(const frit_session *session)
     return count_pending(session) > 0 && (session->engine->hp.is_bidirectional || !is_decode(session));
 }
 
+static int32_t count_decode_rows(const frit_engine *engine)
+{
+    int32_t n = 0;
+    for (const frit_session *s = engine->sessions; s; s = s->next)
+        if (!s->step.prefill && is_decode(s)) n += (int32_t)count_pending(s);
+    return n;
+}
+
+// Rows of prompts in a step of a device with a queue, where sessions generate: none while prompts gather, otherwise so
+// many that the step has whole tiles.
+static int32_t queue_room(const frit_engine *engine)
+{
+    enum { TILE = 128 };
+    const int32_t room = frit_schedule_queue_budget(&engine->cost);
+    if (room > engine->n_batch) return room;
+    if (frit_prompts_gather(engine, room, frit_time_ns())) return 0;
+    const int32_t n_decode = count_decode_rows(engine), n = (n_decode + room + TILE / 2) / TILE * TILE - n_decode;
+    return n < FRIT_LEAST_BUDGET ? room : n;
+}
+
 // Rows of prompts that the next step may have.
 static int32_t prompt_room(const frit_engine *engine)
 {
@@ -77,7 +99,7 @@ static int32_t prompt_room(const frit_engine *engine)
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         if (!generates(s)) continue;
         if (named > 0) return named > least ? named : least;
-        if (least == 0 && frit_ahead_has_queue(engine)) return frit_schedule_queue_budget(&engine->cost);
+        if (least == 0 && frit_ahead_has_queue(engine)) return queue_room(engine);
         if (engine->rows.mixes_classes) return frit_schedule_mixed_budget(&engine->cost, least);
         return frit_schedule_budget(&engine->cost, least > 0 ? least : FRIT_LEAST_BUDGET);
     }
@@ -197,10 +219,7 @@ static bool add_prompt(frit_engine *engine, frit_session *session, int32_t *room
 // True if decode rows leave the step so many rows that a part of a prompt follows them.
 static bool has_room_for_prompts(const frit_engine *engine)
 {
-    int32_t n = 0;
-    for (const frit_session *s = engine->sessions; s; s = s->next)
-        if (!s->step.prefill && is_decode(s)) n += (int32_t)count_pending(s);
-    return engine->step->most_rows - n >= FRIT_LEAST_BUDGET;
+    return engine->step->most_rows - count_decode_rows(engine) >= FRIT_LEAST_BUDGET;
 }
 
 // Gives one row to each session that got none in the last step, unless prompts get theirs after the decode rows. Then

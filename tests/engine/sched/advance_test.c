@@ -9,17 +9,24 @@
 
 enum { SLOTS = 5, TEXTS = 40, LONGEST = 24, PROMPT = 9 };
 
-static frit_engine *make_engine(test_device_kind kind)
+static frit_engine *make_engine_of(test_device_kind kind, frit_engine_options options)
 {
     frit_model *model = NULL;
     frit_engine *engine = NULL;
-    const frit_engine_options options = {.cpu = "reference", .n_threads = 1, .n_sessions = SLOTS, .n_batch = 16};
+    options.cpu = "reference";
+    options.n_threads = 1;
+    options.n_sessions = SLOTS;
     test_device_use(kind);
     assert_ok(frit_model_open(&model, tiny_model("advance.gguf", &(tiny_options){0}), NULL));
     assert_ok(frit_engine_new(&engine, model, &options));
     frit_model_free(model);
     test_device_use(TEST_DEVICE_NONE);
     return engine;
+}
+
+static frit_engine *make_engine(test_device_kind kind)
+{
+    return make_engine_of(kind, (frit_engine_options){.n_batch = 16});
 }
 
 // ------------------------------------------------------------------------------- texts
@@ -262,6 +269,20 @@ static void truncating_waits_for_the_own_steps(void **state)
     frit_engine_free(engine);
 }
 
+// The row classes of a device on which no layer is do not divide the steps of the others.
+static void row_classes_are_those_of_devices_with_layers(void **state)
+{
+    (void)state;
+    test_device_set_traits((test_device_traits){.least_prefill = 16});
+    frit_engine *engine = make_engine_of(TEST_DEVICE_ALONE, (frit_engine_options){.n_batch = 64});
+    assert_int_equal(engine->rows.least[FRIT_ROWS_PREFILL], 16);
+    frit_engine_free(engine);
+    engine = make_engine_of(TEST_DEVICE_ALONE, (frit_engine_options){.n_batch = 64, .gpu_layers = "0"});
+    assert_int_equal(engine->rows.least[FRIT_ROWS_PREFILL], INT32_MAX);
+    frit_engine_free(engine);
+    test_device_set_traits((test_device_traits){0});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +290,7 @@ int main(void)
         cmocka_unit_test(stopping_waits_for_nothing),
         cmocka_unit_test(stopping_waits_for_tokens_that_are_not_known),
         cmocka_unit_test(truncating_waits_for_the_own_steps),
+        cmocka_unit_test(row_classes_are_those_of_devices_with_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
