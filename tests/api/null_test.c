@@ -442,9 +442,23 @@ static void call_beams(void)
     FREES(frit_beams_free, beams);
 }
 
-static void call_sessions(void)
+static void call_picks(void)
 {
     frit_picked picked;
+    REFUSES(frit_session_pick, session, NULL, o.sampler, NULL);
+    REFUSES(frit_session_pick, sampler, o.session, NULL, NULL);
+    REFUSES(frit_session_picked, session, NULL, &picked);
+    REFUSES(frit_session_picked, picked, o.session, NULL);
+    REFUSES(frit_session_push_picked, session, NULL);
+    REFUSES(frit_session_pick_ahead, session, NULL, o.sampler, NULL, &(bool){0});
+    REFUSES(frit_session_pick_ahead, sampler, o.session, NULL, NULL, &(bool){0});
+    REFUSES(frit_session_pick_ahead, requested, o.session, o.sampler, NULL, NULL);
+    ACCEPTS(frit_session_pick_ahead, options, o.session, o.sampler, NULL, &(bool){0});
+    REFUSES(frit_session_stop, session, NULL);
+}
+
+static void call_sessions(void)
+{
     const frit_token tokens[2] = {1, 5};
     const float scale = 1;
     const char *path = temp_path("null.session");
@@ -500,16 +514,7 @@ static void call_sessions(void)
     REFUSES(frit_session_next, session, NULL, o.sampler, &token);
     REFUSES(frit_session_next, sampler, o.session, NULL, &token);
     REFUSES(frit_session_next, token, o.session, o.sampler, NULL);
-    REFUSES(frit_session_pick, session, NULL, o.sampler, NULL);
-    REFUSES(frit_session_pick, sampler, o.session, NULL, NULL);
-    REFUSES(frit_session_picked, session, NULL, &picked);
-    REFUSES(frit_session_picked, picked, o.session, NULL);
-    REFUSES(frit_session_push_picked, session, NULL);
-    REFUSES(frit_session_pick_ahead, session, NULL, o.sampler, NULL, &(bool){0});
-    REFUSES(frit_session_pick_ahead, sampler, o.session, NULL, NULL, &(bool){0});
-    REFUSES(frit_session_pick_ahead, requested, o.session, o.sampler, NULL, NULL);
-    ACCEPTS(frit_session_pick_ahead, options, o.session, o.sampler, NULL, &(bool){0});
-    REFUSES(frit_session_stop, session, NULL);
+    call_picks();
     REFUSES(frit_session_speculate, session, NULL, NULL);
     ACCEPTS(frit_session_speculate, options, o.session, NULL);
     REFUSES(frit_session_next_tokens, n_tokens, o.session, o.sampler, &token, 1, NULL);
