@@ -163,7 +163,7 @@ def test_type_checkers_know_options_and_values(checker: str) -> None:
         pytest.importorskip("pyright")
         if subprocess.run([sys.executable, "-m", "pyright", "--version"], capture_output=True).returncode != 0:
             pytest.skip("pyright cannot fetch what it runs by")
-        arguments = ["--outputjson"]
+        arguments = ["--outputjson", "--pythonpath", sys.executable]
     said = subprocess.run([sys.executable, "-m", checker, *arguments, str(TYPED)], capture_output=True, text=True,
                           cwd=ROOT / "bindings" / "python", env={**os.environ, "MYPYPATH": "."})
     if checker == "mypy":
