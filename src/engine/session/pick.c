@@ -76,6 +76,9 @@ static frit_status check_request(const frit_session *session, const frit_sampler
     const bool is_known = session->n_tokens > 0 && session->tokens[session->n_tokens - 1] >= 0;
     if (sampler->constraint && !is_known)
         return frit_fail(FRIT_E_UNSUPPORTED, "the sampler has a grammar: it picks after known tokens");
+    if (sampler->forced_left.len > 0 && !is_known)
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "the sampler forces the beginning of the text: it picks after known tokens");
     if (options->n_top < 0 || options->n_top > most)
         return frit_fail(FRIT_E_INVALID, "the %d likeliest tokens are asked for; expected 0 to %d", options->n_top,
                          most);

@@ -248,6 +248,26 @@ static void stopping_waits_for_tokens_that_are_not_known(void **state)
     frit_engine_free(engine);
 }
 
+// A mask for the beginning of a text would be that of the token before.
+static void a_forced_beginning_needs_known_tokens(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
+    frit_sampler *sampler = make_sampler(&(text){0}), *forcing = make_sampler(&(text){0});
+    frit_session *session = begin_picking(engine, sampler);
+    bool is_ahead = true;
+    forcing->forced_left = frit_str_of("a");
+    assert_ok(frit_session_pick_ahead(session, forcing, NULL, &is_ahead));
+    assert_false(is_ahead);
+    assert_ok(frit_session_push_picked(session));
+    assert_fails(frit_session_pick(session, forcing, NULL), FRIT_E_UNSUPPORTED, "forces the beginning");
+    forcing->forced_left = (frit_str){0};
+    frit_session_free(session);
+    frit_sampler_free(sampler);
+    frit_sampler_free(forcing);
+    frit_engine_free(engine);
+}
+
 // Forgetting the tokens of a session does not wait for the steps of others.
 static void truncating_waits_for_the_own_steps(void **state)
 {
@@ -289,6 +309,7 @@ int main(void)
         cmocka_unit_test(texts_are_what_they_are_alone),
         cmocka_unit_test(stopping_waits_for_nothing),
         cmocka_unit_test(stopping_waits_for_tokens_that_are_not_known),
+        cmocka_unit_test(a_forced_beginning_needs_known_tokens),
         cmocka_unit_test(truncating_waits_for_the_own_steps),
         cmocka_unit_test(row_classes_are_those_of_devices_with_layers),
     };
