@@ -94,11 +94,18 @@ void frit_ahead_begin(frit_session *session, frit_sampler *sampler)
     if (is_ready && may_run(session, sampler) && submit_step(session, sampler)) session->engine->ahead = session;
 }
 
+// Undoes frit_session_push_picked, after which no pick was requested and no step submitted.
+static void undo_push(frit_session *session)
+{
+    session->n_tokens--;
+    session->pick.requests[session->pick.n - 1].is_pushed = false;
+}
+
 static bool submit_next(frit_session *session, frit_sampler *sampler)
 {
     if (frit_session_push_picked(session) != FRIT_OK) return false;
     if (submit_step(session, sampler)) return true;
-    session->n_tokens--;
+    undo_push(session);
     return false;
 }
 
@@ -188,7 +195,7 @@ frit_status frit_session_pick_ahead(frit_session *session, frit_sampler *sampler
         return FRIT_OK;
     FRIT_TRY(frit_session_push_picked(session));
     const frit_status status = frit_session_pick(session, sampler, options);
-    if (status != FRIT_OK) session->n_tokens--;
+    if (status != FRIT_OK) undo_push(session);
     *requested = status == FRIT_OK;
     return status;
 }

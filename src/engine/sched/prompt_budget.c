@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "engine/sched/step_cost.h"
 
-enum { FIRST_BUDGET = 64, TILE = 16 };
+enum { FIRST_BUDGET = 64, TILE = 16, MEMORY = 8 };   // MEMORY: steps that averages remember
 static const double gap = 2.75, mixed_gap = 3.5, least_gap_ns = 20e6;
 
 int32_t frit_schedule_budget(const frit_step_cost *cost, int32_t least)
@@ -42,12 +42,6 @@ int32_t frit_schedule_mixed_budget(const frit_step_cost *cost, int32_t least)
     return n < INT32_MAX - TILE ? ((int32_t)n + TILE / 2) / TILE * TILE : INT32_MAX;
 }
 
-static void update_average(double *of, double now)
-{
-    enum { MEMORY = 8 };   // steps that an average remembers
-    *of += *of > 0 ? (now - *of) / MEMORY : now;
-}
-
 // Measures by how much each prompt row makes a step longer than a step of decode rows.
 static void measure_added_rows(frit_step_cost *cost, const frit_step *step, double step_ns)
 {
@@ -56,7 +50,7 @@ static void measure_added_rows(frit_step_cost *cost, const frit_step *step, doub
         if (step->seqs[i].n_rows > 1) n_rows += step->seqs[i].n_rows;
     if (n_rows < FRIT_LEAST_BUDGET) return;
     const double least_ns = step_ns / 4, added_ns = step_ns - cost->decode_ns;   // decode steps vary
-    update_average(&cost->added_row_ns, (added_ns > least_ns ? added_ns : least_ns) / n_rows);
+    frit_average_update(&cost->added_row_ns, (added_ns > least_ns ? added_ns : least_ns) / n_rows, MEMORY);
 }
 
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
@@ -66,11 +60,12 @@ void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t 
     frit_step_cost_measure(engine, step, step_ns);
     measure_added_rows(cost, step, (double)step_ns);
     if (step->n_seqs == step->n_rows)
-        update_average(&cost->decode_ns, (double)step_ns);
+        frit_average_update(&cost->decode_ns, (double)step_ns, MEMORY);
     else if (step->n_decode_rows > 0)
-        update_average(&cost->mixed_row_ns, (double)step_ns / (step->n_rows - step->n_decode_rows + fixed_rows(least)));
+        frit_average_update(&cost->mixed_row_ns,
+                            (double)step_ns / (step->n_rows - step->n_decode_rows + fixed_rows(least)), MEMORY);
     else if (step->n_rows >= FRIT_LEAST_BUDGET)   // fewer rows say little about the cost of one
-        update_average(&cost->prompt_row_ns, (double)step_ns / step->n_rows);
+        frit_average_update(&cost->prompt_row_ns, (double)step_ns / step->n_rows, MEMORY);
 }
 
 size_t frit_schedule_part(size_t n, size_t wanted, size_t fits, size_t least)
