@@ -3,6 +3,8 @@
 // memory of its own, as hundreds of streams share one thread.
 #include "frit/bench/load.h"
 
+#include "common/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,13 +213,7 @@ static const char *find_end(const char *bytes, size_t n)
 static load_feed keep(load_lines *lines, const char *bytes, size_t n)
 {
     if (lines->n + n > LOAD_MAX_LINE) return LOAD_FEED_TOO_LONG;
-    if (lines->n + n > lines->capacity) {
-        const size_t capacity = 2 * (lines->n + n);
-        char *grown = realloc(lines->bytes, capacity);
-        if (!grown) return LOAD_FEED_NO_MEMORY;
-        lines->bytes = grown;
-        lines->capacity = capacity;
-    }
+    if (!APP_GROW(lines->bytes, lines->capacity, lines->n + n)) return LOAD_FEED_NO_MEMORY;
     if (n > 0) memcpy(lines->bytes + lines->n, bytes, n);
     lines->n += n;
     return LOAD_FEED_OK;

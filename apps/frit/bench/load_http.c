@@ -3,6 +3,8 @@
 // each event when its bytes have been read.
 #include "frit/bench/load.h"
 
+#include "common/grow.h"
+
 #include "hub/curl.h"
 
 #include <jansson.h>
@@ -121,12 +123,9 @@ static bool write_body(client *c, int32_t i)
 {
     const served *s = c->s;
     const size_t size = load_body_size(s->fields, s->load);
-    char *body = c->body_size < size ? realloc(c->body, size) : c->body;
-    if (!body) return false;
-    c->body = body;
-    if (c->body_size < size) c->body_size = size;
-    const size_t n = load_body_write(body, s->fields, s->load, i, s->args->load.text, s->prompt);
-    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);
+    if (!APP_GROW(c->body, c->body_size, size)) return false;
+    const size_t n = load_body_write(c->body, s->fields, s->load, i, s->args->load.text, s->prompt);
+    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, c->body);
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)n);
     return true;
 }

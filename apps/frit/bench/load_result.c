@@ -2,19 +2,15 @@
 // Times, counts and percentiles of a measurement.
 #include "frit/bench/load.h"
 
+#include "common/grow.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool load_series_add(load_series *series, double value)
 {
-    if (series->n == series->capacity) {
-        const size_t capacity = series->capacity ? 2 * series->capacity : 256;
-        double *items = realloc(series->items, capacity * sizeof *items);
-        if (!items) return false;
-        series->items = items;
-        series->capacity = capacity;
-    }
+    if (!APP_GROW(series->items, series->capacity, series->n + 1)) return false;
     series->items[series->n++] = value;
     return true;
 }
