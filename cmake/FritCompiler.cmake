@@ -45,7 +45,7 @@ endif()
 # sanitizers find such faults themselves, and some of these flags hide faults from them.
 include(CheckCCompilerFlag)
 include(CheckLinkerFlag)
-if(NOT FRIT_SANITIZE AND NOT FRIT_FUZZ AND NOT FRIT_COVERAGE AND NOT MSVC AND NOT WIN32)
+if(FRIT_HARDENING AND NOT FRIT_SANITIZE AND NOT FRIT_FUZZ AND NOT FRIT_COVERAGE AND NOT MSVC AND NOT WIN32)
     set(frit_hardening -fstack-protector-strong)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
         list(APPEND frit_hardening -fstack-clash-protection -fcf-protection=full)
