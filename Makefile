@@ -12,7 +12,9 @@ CONFIGURE = cmake --log-level=WARNING --preset
 BUILD = cmake --build --preset
 CTEST = tools/run_tests
 # Options of ctest for `make test`, as in TESTS="-R engine/", and those of tests/backend that `make test-arm64` runs.
+# The shell splits TESTS into words and reads no other character of it, so that -R ^(a|b)$ needs no quotes.
 TESTS ?=
+test: export FRIT_CTEST_OPTIONS = $(value TESTS)
 ARM64_TESTS ?= $(patsubst tests/backend/%_test.c,%,$(wildcard tests/backend/*_test.c))
 SOURCES = find apps bench examples include src tests tools -name '*.[ch]' 2>/dev/null
 NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
@@ -42,7 +44,7 @@ test:
 	@tools/setup test
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release
-	@$(CTEST) build/release -j $(JOBS) $(TESTS)
+	@set -f; $(CTEST) build/release -j $(JOBS) $$FRIT_CTEST_OPTIONS
 
 ## make test-gpu   compiles all kernels for NVIDIA GPUs and, where there is one, compares them with plain C
 test-gpu:
