@@ -38,11 +38,34 @@ static void long_whole_numbers_and_a_byte_order_mark_are_taken(void **state)
     expect("\xef\xbb\xbf{\"a\": 1}", "{\"a\":1}");
 }
 
+static void half_a_pair_and_zero_are_replaced(void **state)
+{
+    (void)state;
+    expect("[\"a\\ud800\", \"\\uDC00b\", \"\\ud83d\\ude00\", \"\\ud800\\ud83d\\ude00\"]",
+           "[\"a\xef\xbf\xbd\",\"\xef\xbf\xbd"
+           "b\",\"\xf0\x9f\x98\x80\",\"\xef\xbf\xbd\xf0\x9f\x98\x80\"]");
+    expect("{\"a\": \"b\\u0000c\", \"d\": \"\\\\u0000\\\\\"}", "{\"a\":\"b\xef\xbf\xbd"
+                                                               "c\",\"d\":\"\\\\u0000\\\\\"}");
+    json_t *json = frit_json_read("[\"\\u0000\", NaN]", 15, JSON_ALLOW_NUL, NULL);
+    assert_int_equal(json_string_length(json_array_get(json, 0)), 1);
+    assert_int_equal(json_string_value(json_array_get(json, 0))[0], 0);
+    json_decref(json);
+}
+
+static void another_encoding_is_named(void **state)
+{
+    (void)state;
+    static const char utf16[] = "\xff\xfe{\0}\0";
+    json_error_t error;
+    assert_null(frit_json_read(utf16, sizeof utf16 - 1, 0, &error));
+    assert_string_equal(error.text, "the text is UTF-16, expected UTF-8");
+}
+
 static void what_python_refuses_is_refused(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"[nan]",         "[+Infinity]", "[inf]", "[01]", "[.5]",
-                                        "{\"a\": NaNs}", "[NaN",        "\"NaN", ""};
+    static const char *const texts[] = {"[nan]", "[+Infinity]", "[inf]", "[01]",         "[.5]",        "{\"a\": NaNs}",
+                                        "[NaN",  "\"NaN",       "",      "[\"\\ud80\"]", "[\"\\u00\"]", "[\"\\"};
     json_error_t error;
     for (size_t i = 0; i < FRIT_COUNT(texts); i++)
         if (frit_json_read(texts[i], strlen(texts[i]), JSON_DECODE_ANY, &error)) fail_msg("%s is taken", texts[i]);
@@ -70,6 +93,18 @@ static void folders_with_such_files_open(void **state)
     assert_ok(frit_meta_get_f64(&ckpt->meta, "general.sampling.top_k", &value, NULL));
     assert_true(value == 7);
     frit_checkpoint_close(ckpt);
+    // A whole number may be written with a point.
+    frit_buf_clear(&whole);
+    frit_buf_printf(&whole, "%s, \"max_position_embeddings\": 2.048e3}", text);
+    write_config(whole.data);
+    assert_ok(open_tiny(&ckpt));
+    assert_ok(frit_meta_get_f64(&ckpt->meta, "llama.context_length", &value, NULL));
+    assert_true(value == 2048);
+    frit_checkpoint_close(ckpt);
+    frit_buf_clear(&whole);
+    frit_buf_printf(&whole, "%s, \"max_position_embeddings\": 2048.5}", text);
+    write_config(whole.data);
+    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "max_position_embeddings is 2048.5, expected a whole number");
     // Where a number is required, all of them are refused.
     frit_buf_clear(&whole);
     frit_buf_printf(&whole, "%s, \"rms_norm_eps\": NaN}", text);
@@ -109,6 +144,8 @@ int main(void)
         cmocka_unit_test(infinity_and_nan_are_words),
         cmocka_unit_test(the_last_of_equal_keys_counts),
         cmocka_unit_test(long_whole_numbers_and_a_byte_order_mark_are_taken),
+        cmocka_unit_test(half_a_pair_and_zero_are_replaced),
+        cmocka_unit_test(another_encoding_is_named),
         cmocka_unit_test(what_python_refuses_is_refused),
         cmocka_unit_test_setup(folders_with_such_files_open, make_folder),
         cmocka_unit_test(configurations_with_infinity_are_the_reference_ones),

@@ -39,8 +39,8 @@ frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const ch
         *out = flag;
         return FRIT_OK;
     }
-    bool is_number = limits[kind].is_whole ? json_is_integer(value) : json_is_number(value);
     double number = json_number_value(value);
+    bool is_number = json_is_number(value) && (!limits[kind].is_whole || number == floor(number));   // 64.0 is whole
     if (is_number && number >= limits[kind].min && number <= limits[kind].max) {
         *out = number;
         return FRIT_OK;
