@@ -146,7 +146,7 @@ def sequence(name: str, value: Any, of: str) -> Any:
     return value
 
 
-def token_array(name: str, value: Any) -> Any:
+def token_array(name: str, value: Any, expected: str = "a sequence of ints") -> Any:
     """Returns tokens as an array of the library's type. Any iterable of ints is allowed, and NumPy's arrays."""
     if isinstance(value, ctypes.Array) and value._type_ is ctypes.c_int32:
         return value
@@ -156,7 +156,7 @@ def token_array(name: str, value: Any) -> Any:
         items = value if isinstance(value, (list, tuple)) else value.tolist() if hasattr(value, "tolist") else list(value)
         found = array("i", items)
     except TypeError:
-        raise TypeError(f"{name}: found {show(value)}, expected a sequence of ints") from None
+        raise TypeError(f"{name}: found {show(value)}, expected {expected}") from None
     except OverflowError:
         beyond = next(item for item in items if not -INT_MAX - 1 <= item <= INT_MAX)
         raise InvalidError(f"{name}: found {beyond}, which is no token") from None

@@ -211,7 +211,10 @@ class Engine(Unique):
              logprobs: int | None = None, adapters: Adapters = (), speculate: str | Engine | None = None,
              ignore_end: bool = False, heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
              context_shift: int | None = None, until: Until | None = None, **sampling: Unpack[SamplerOptions]) -> Job:
-        job = Job(self, tokens_of(self.model, "prompt", prompt), self._sampler("generate", GenerateOptions, sampler, sampling),
+        tokens = tokens_of(self.model, "prompt", prompt)
+        if not tokens:
+            raise InvalidError(f"prompt: found {show(prompt)}, which has no token; expected one or more")
+        job = Job(self, tokens, self._sampler("generate", GenerateOptions, sampler, sampling),
                   sink, max_tokens=max_tokens, stop=stop, logprobs=logprobs, adapters=with_scales(adapters), salt=salt,
                   weight=weight, priority=priority, speculate=speculation(speculate, self), heal=heal,
                   ignore_end=ignore_end, shift=context_shift)
@@ -412,7 +415,9 @@ def _as_keywords(sentence: str) -> str:
 
 def tokens_of(model: Model, name: str, prompt: Prompt, special: bool = True) -> list[int]:
     """Returns a prompt's tokens. A prompt of tokens is returned unchanged."""
-    return model.tokenize(prompt, special=special) if isinstance(prompt, str) else token_array(name, prompt)[:]
+    if isinstance(prompt, str):
+        return model.tokenize(prompt, special=special)
+    return token_array(name, prompt, "a str or a sequence of ints")[:]  # type: ignore[no-any-return]
 
 
 def grammar_of(grammar: Any) -> Grammar | None:

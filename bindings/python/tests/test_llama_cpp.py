@@ -313,6 +313,15 @@ def test_keywords_that_cannot_be_had_raise(model_path: str) -> None:
     Llama(model_path, n_parts=-1, f16_kv=True, vocab_only=True)   # as LangChain calls it
 
 
+@pytest.mark.parametrize("name, value, expected", [
+    ("max_tokens", "2", "an integer"), ("temperature", None, "a number"), ("temperature", "hot", "a number"),
+    ("top_k", None, "an integer"), ("grammar", 'root ::= "a"', "a LlamaGrammar")])
+def test_a_wrong_keyword_is_named(name: str, value: Any, expected: str, llm: Any) -> None:
+    for call in (llm.create_completion, lambda prompt, **kw: llm.create_chat_completion([{"role": "user", "content": prompt}], **kw)):
+        with pytest.raises(TypeError, match=f"{name}: found {value!r}, expected {expected}"):
+            call("x", **{name: value})
+
+
 def test_logprobs(llm: Any) -> None:
     found = llm(PROMPT, max_tokens=3, logprobs=2, echo=True, temperature=0)["choices"][0]["logprobs"]
     assert found["token_logprobs"][0] is None and found["top_logprobs"][0] is None

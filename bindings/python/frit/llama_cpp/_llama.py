@@ -25,6 +25,7 @@ from ._settings import (
     _choose,
     check_fixed,
     grammar_of,
+    most_tokens,
     open_engine,
     open_model,
     sampler_of,
@@ -196,7 +197,7 @@ class Llama:
                stop: str | Sequence[str] | None, grammar: Any, logprobs: int | None, watch: Watch | None) -> Stream[Any]:
         if len(tokens) >= self._n_ctx:
             raise ValueError(f"Requested tokens ({len(tokens)}) exceed context window of {self._n_ctx}")
-        return engine.generate(tokens, sampler=sampler, max_tokens=max_tokens if max_tokens and max_tokens > 0 else None,
+        return engine.generate(tokens, sampler=sampler, max_tokens=most_tokens(max_tokens),
                                stop=stop or (), grammar=grammar, logprobs=logprobs, adapters=self._adapters,
                                speculate=self._speculate, until=watch.until if watch else None)
 
@@ -250,7 +251,7 @@ class Llama:
         answer = self._require().chat_stream(
             replies.with_tool_calls(messages), tools=tools or (), tool_choice=tool_choice, sampler=sampler,
             schema=grammar_of(self._model, grammar, response_format),
-            max_tokens=max_tokens if max_tokens and max_tokens > 0 else None, stop=stop or (),
+            max_tokens=most_tokens(max_tokens), stop=stop or (),
             logprobs=(top_logprobs or 0) if logprobs else None, adapters=self._adapters, speculate=self._speculate)
         reply = replies.Reply("chat.completion", "chatcmpl", model or self.model_path)
         is_legacy = functions is not None

@@ -7,6 +7,7 @@ import difflib
 import weakref
 from typing import Any, Callable, Mapping
 
+from .._arguments import integer, number, show
 from ..engine import Engine
 from ..model import Model
 from ..sampling import Candidates, Grammar, Sampler
@@ -167,7 +168,8 @@ def sampler_of(model: Model, *, temp: float, top_k: int, top_p: float, min_p: fl
         for stage in stages:
             stage(candidates)
 
-    if temp < 0:   # a negative temperature draws from unchanged probabilities
+    top_k = integer("top_k", top_k)
+    if number("temperature", temp) < 0:   # a negative temperature draws from unchanged probabilities
         temp, top_k, top_p, min_p, typical_p, tfs_z, mirostat_mode = 1, 0, 1, 0, 1, 1, 0
     order = "custom,penalties,top-k,tfs,typical,top-p,min-p,temp" if stages else None
     sampler = Sampler(
@@ -181,9 +183,17 @@ def sampler_of(model: Model, *, temp: float, top_k: int, top_p: float, min_p: fl
     return sampler
 
 
+def most_tokens(max_tokens: int | None) -> int | None:
+    """Returns frit's max_tokens: None, 0 and negative numbers set no limit."""
+    most = 0 if max_tokens is None else integer("max_tokens", max_tokens)
+    return most if most > 0 else None
+
+
 def grammar_of(model: Model, grammar: LlamaGrammar | None, response_format: Mapping[str, Any] | None = None) -> Grammar | None:
     """Returns the grammar of an answer: the caller's, or the one of a response format."""
     if grammar is not None:
+        if not isinstance(grammar, LlamaGrammar):
+            raise TypeError(f"grammar: found {show(grammar)}, expected a LlamaGrammar, as of LlamaGrammar.from_string")
         return Grammar(model, grammar._grammar, kind=grammar._kind)
     kind = (response_format or {}).get("type", "text")
     if response_format is None or kind == "text":
