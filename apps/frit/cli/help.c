@@ -33,11 +33,20 @@ static const frit_option *help_rows(size_t *n_rows)
     return rows;
 }
 
-static void print_exit_codes(void)
+static void add_exit_codes(cli_text *out)
 {
     size_t n_rows;
     const cli_exit_row *rows = cli_exit_rows(&n_rows);
-    for (size_t i = 0; i < n_rows; i++) printf("  %-3d  %s\n", rows[i].code, rows[i].meaning);
+    for (size_t i = 0; i < n_rows; i++) cli_text_print(out, "  %-3d  %s\n", rows[i].code, rows[i].meaning);
+}
+
+// Prints a code a line, without breaking lines.
+static void print_exit_codes(void)
+{
+    cli_text out = {0};
+    add_exit_codes(&out);
+    fputs(out.data, stdout);
+    free(out.data);
 }
 
 // ---------------------------------------------------------------------------------------- text
@@ -223,9 +232,9 @@ static void print_overview(void)
         "\nA model is a GGUF file, a safetensors file or a Hugging Face folder, or the name of one, as 'frit help "
         "pull' lists; without one the bundled model is used. 'frit MODEL' is a conversation.\n"
         "'frit help COMMAND' tells more; 'frit --version' the version.\n\nExit codes:\n");
+    add_exit_codes(&out);
     cli_wrap_print(stdout, width_of_help(), out.data);
     free(out.data);
-    print_exit_codes();
 }
 
 // ---------------------------------------------------------------------------------------- the man page
