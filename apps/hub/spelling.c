@@ -253,11 +253,24 @@ hub_status hub_read_site(const char *text, hub_name *out)
     return sites[site].read(&at, out);
 }
 
+// Prefixes of names in other spellings, in any case.
+static const struct {
+    const char *typed, *name;
+} prefixes[] = {
+    {"hf:", "hf:"},         {"huggingface:", "hf:"},    {"hf-hub:", "hf:"},
+    {"ollama:", "ollama:"}, {"lmstudio:", "lmstudio:"}, {"lm-studio:", "lmstudio:"},
+};
+
 hub_status hub_guess_name(const char *text, hub_path *out)
 {
     const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
     const size_t n = colon ? (size_t)(colon - text) : strlen(text);
     hub_name name = {0};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        const size_t n_prefix = strlen(prefixes[i].typed);
+        if (strncasecmp(text, prefixes[i].typed, n_prefix) == 0 && text[n_prefix])
+            return hub_path_set(out, "%s%s", prefixes[i].name, text + n_prefix);
+    }
     if (!text[0] || (!colon && is_path_of_file(text)) || (colon && strchr(colon, '\\'))) return HUB_E_NOT_FOUND;
     if (slash && slash < text + n) {   // "ORG/REPO", "ORG/REPO:Q4_K_M"
         if (hub_parse_hf(&name, text) != HUB_OK) return HUB_E_NOT_FOUND;

@@ -180,6 +180,9 @@ static void two_models_are_one_too_many(void **state)
     expect("run '' x", "", 3, NULL, "'': cannot be opened");
     expect("run llama3.2:1b -p x", "", 3, NULL,
            "llama3.2:1b: there is no such file; the model of ollama is called ollama:llama3.2:1b");
+    expect("run HF:gpt2 -p x", "", 3, NULL, "the repository of the Hugging Face hub is called hf:gpt2");
+    expect("run Ollama:llama3.2 -p x", "", 3, NULL, "the model of ollama is called ollama:llama3.2");
+    expect("run -hfr org/repo -p x", "", 2, NULL, "a repository is given by -hf ORG/REPO");
     expect("run llama3.2 -p x", "", 3, NULL, "as hf:ORG/REPO or ollama:llama3.2");
     expect("run org/model:Q4_K_M -p x", "", 3, NULL, "is called hf:org/model:Q4_K_M");
     expect("info no/such.gguf", "", 3, NULL, "no/such.gguf: cannot be opened: No such file");

@@ -232,12 +232,17 @@ static int fetch(const cli_common *common, const hub_settings *settings, const h
 
 int cli_refuse_name(const char *text, bool is_model, char **path)
 {
+    static const char *const kinds[] = {"hf:the repository of the Hugging Face hub", "ollama:the model of ollama",
+                                        "lmstudio:the model of LM Studio"};
     hub_path guess;
-    const bool is_guessed = hub_guess_name(text, &guess) == HUB_OK;
-    if (is_guessed && strchr(text, '/'))
-        cli_fail("%s: there is no such file; the repository of the Hugging Face hub is called %s", text, guess.text);
-    else if (is_guessed && is_model)
-        cli_fail("%s: there is no such file; the model of ollama is called %s", text, guess.text);
+    const char *kind = NULL;
+    if (hub_guess_name(text, &guess) == HUB_OK && (is_model || strchr(text, '/')))
+        for (size_t i = 0; i < CLI_COUNT(kinds) && !kind; i++) {
+            const size_t n = strcspn(kinds[i], ":") + 1;
+            if (strncmp(guess.text, kinds[i], n) == 0) kind = kinds[i] + n;
+        }
+    if (kind)
+        cli_fail("%s: there is no such file; %s is called %s", text, kind, guess.text);
     else if (is_model && text[0] && !text[strcspn(text, "/\\")])
         cli_fail("%s: there is no such file, and names of models begin with their source, as hf:ORG/REPO or "
                  "ollama:%s; 'frit list' shows what is here",

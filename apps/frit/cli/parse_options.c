@@ -119,6 +119,7 @@ static const struct {
     {"-e --escape", "texts are taken as they are; the shell's $'a\\nb' has a newline"},
     {"-no-cnv --no-conversation -st --single-turn", "'frit run' answers once"},
     {"--mmproj -mm --image", "frit runs the text part of models and reads no images"},
+    {"-hfr --hf", "a repository is given by -hf ORG/REPO"},
     {"-hff --hf-file", "a file of a repository is named hf:ORG/REPO:FILE"},
     {"-mu --model-url", "an address is a name of a model: give it in place of the file"},
     {"--keepalive --keep-alive", "'frit serve --idle-unload SECONDS' frees models without requests"},
