@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit detokenize: the text of token ids, given as arguments or on stdin.
+#include "common/text_file.h"
 #include "frit/cli/cli.h"
 
 #include <errno.h>
@@ -59,6 +60,7 @@ static int show_stdin(frit_text_stream *stream)
 {
     char word[64];
     size_t n = 0;
+    bool is_first = true;
     int code = CLI_DONE, c;
     do {
         c = getchar();
@@ -66,7 +68,9 @@ static int show_stdin(frit_text_stream *stream)
         if (in_word) {
             word[n++] = (char)c;
         } else if (n > 0) {   // a word that fills the buffer is no id
-            code = show_text(stream, "stdin", word, n);
+            const size_t n_mark = is_first ? app_mark_bytes(word, n) : 0;
+            if (n > n_mark) code = show_text(stream, "stdin", word + n_mark, n - n_mark);
+            is_first = false;
             n = 0;
         }
     } while (c != EOF && code == CLI_DONE);

@@ -83,6 +83,10 @@ static void detokenize_gives_the_text_back(void **state)
     expect("detokenize", first, 0, "\xef\xbf\xbd", NULL);
     expect("detokenize --bytes", first, 0, "\xf0", NULL);
     outcome_free(&frog);
+    char marked[sizeof first + 3];
+    snprintf(marked, sizeof marked, "\xef\xbb\xbf%s", first);
+    expect("detokenize", marked, 0, "\xef\xbf\xbd", NULL);
+    expect("detokenize", "\xef\xbb\xbf", 0, "", NULL);
     expect("detokenize 0", NULL, 0, "", NULL);
     expect("detokenize --special 0", NULL, 0, "<", NULL);
     expect("detokenize 12 x3", NULL, 2, NULL, "'x3' is not a token id");
