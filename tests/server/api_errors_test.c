@@ -67,6 +67,7 @@ static const bad bads[] = {
     {CHAT, "{\"seed\": 1, \"seed\": 2}", 400, NULL, "invalid_json", "duplicate"},
     {CHAT, "{\"temperature\": 1e999}", 400, NULL, "invalid_json", "overflow"},
     {CHAT, "{\"seed\": 99999999999999999999}", 400, "seed", "invalid_value", "2^64"},
+    {CHAT, "\xef\xbb\xbf{\"seed\": 1.5}", 400, "seed", "invalid_type", NULL},   // a byte order mark
     {CHAT, "{\"seed\": NaN}", 400, NULL, "invalid_json", NULL},
     {CHAT, "{\"stop\": \"\\ud800\"}", 400, NULL, "invalid_json", NULL},
     {CHAT, "{\"stop\": \"\\u0000\"}", 400, "stop", "invalid_value", "zero"},

@@ -50,8 +50,8 @@ static void broken_arguments_do_not_end_a_conversation(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "\"{\\\"a\\\": \\\"y\"",   "\"\"", "\"[1]\"", "\"null\"", "\"5\"", "\"no JSON\"", "\"{\\\"a\"", "\"}\"",
-        "\"{\\\"a\\\": \\u0000}\""};
+        "\"{\\\"a\\\": \\\"y\"",    "\"\"",       "\"[1]\"", "\"null\"", "\"5\"", "\"no JSON\"", "\"{\\\"a\"", "\"}\"",
+        "\"{\\\"a\\\": \\u0000}\"", "{\"a\": 5}", "null"};
     for (size_t i = 0; i < FRIT_COUNT(protocols); i++) {
         for (size_t k = 0; k < FRIT_COUNT(texts); k++) {
             char body[1024];
@@ -85,6 +85,10 @@ static const mistake mistakes[] = {
     {RESPONSES, "{\"instructions\": \"Be brief.\", \"input\": [" SAYS("user") ", " CALL("add") ", " CALL("") "]}",
      "input[2]", NULL},
     {RESPONSES, "{\"input\": [" SAYS("user") ", " SAYS("assistant") ", " CALL("") "]}", "input[2]", NULL},
+    {RESPONSES,
+     "{\"input\": [" SAYS("user") ", {\"type\": \"function_call\", \"call_id\": \"1\", \"name\": \"f\", "
+                                  "\"arguments\": 5}]}",
+     "input[1]", NULL},
     {RESPONSES, "{\"input\": \"x\", \"tools\": [{\"type\": \"function\", \"name\": \"f\", \"parameters\": 5}]}",
      "tools[0].parameters", NULL},
     {RESPONSES, "{\"input\": \"x\", \"tool_choice\": \"required\"}", "tool_choice", NULL},

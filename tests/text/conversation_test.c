@@ -135,6 +135,10 @@ static void wrong_conversations_are_refused_with_their_place(void **state)
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tools\": 5}", "tools: expected a list"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tools\": [{\"type\": \"function\"}]}",
          "tools[0].function.name"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tools\": [{\"type\": \"function\", "
+         "\"function\": "
+         "{\"name\": \"f\\u0007g\"}}]}",
+         "tools[0].function.name: expected a name, without control characters"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tool_choice\": \"required\"}",
          "there are no tools"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tool_choice\": \"maybe\"}",

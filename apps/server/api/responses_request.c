@@ -94,12 +94,16 @@ static bool read_call(reading *r, const json_t *item, const char *field)
 {
     const char *id = server_need_text(item, "call_id", field, r->problem);
     const char *name = id ? server_need_text(item, "name", field, r->problem) : NULL;
-    if (!name || !server_need_text(item, "arguments", field, r->problem)) return false;
+    const json_t *arguments = json_object_get(item, "arguments");
+    if (!name) return false;
+    if (arguments && !json_is_string(arguments) && !json_is_object(arguments) && !json_is_null(arguments))
+        return server_refuse(r->problem, 400, "invalid_type", field, "%s.arguments: expected a text or an object",
+                             field);
     json_t *message = assistant_of(r), *calls = json_object_get(message, "tool_calls");
     if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
     server_origins_add(r->origins, (server_origin){json_array_size(r->messages) - 1, 1, (int)json_array_size(calls),
                                                    r->list, r->item, SERVER_NO_INDEX});
-    json_array_append_new(calls, server_call(id, name, json_object_get(item, "arguments")));
+    json_array_append_new(calls, server_call(id, name, arguments));
     return true;
 }
 

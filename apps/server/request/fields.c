@@ -260,6 +260,7 @@ static json_t *load_root(server_body *body, json_error_t *error)
 bool server_load_body(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem)
 {
     server_body *holder = request;
+    if (n >= 3 && memcmp(body, "\xef\xbb\xbf", 3) == 0) body += 3, n -= 3;   // a byte order mark
     if (n == 0) return server_refuse(problem, 400, NULL, NULL, "the body is empty, a JSON object is expected");
     if (server_count_values(body, n) > SERVER_MAX_VALUES)
         return server_refuse(problem, 413, "body_too_large", NULL, "the body has more than %d values",

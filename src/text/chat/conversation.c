@@ -344,6 +344,16 @@ static const json_t *find_tool(const json_t *tools, const char *name)
     return NULL;
 }
 
+// An answer that calls a tool is not read if the name has control characters.
+static bool is_name(const json_t *text)
+{
+    const char *bytes = json_string_value(text);
+    const size_t n = json_string_length(text);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)bytes[i] < ' ' || bytes[i] == 127) return false;
+    return n > 0;
+}
+
 static frit_status check_tools(const reading *r, const json_t *tools)
 {
     if (!json_is_array(tools)) return frit_fail_at(FRIT_E_INVALID, "tools", FRIT_CODE_INVALID_TYPE, "expected a list");
@@ -353,9 +363,9 @@ static frit_status check_tools(const reading *r, const json_t *tools)
         if (!type || strcmp(type, "function") != 0)
             return frit_fail_at(FRIT_E_INVALID, frit_field_name("tools[%zu].type", i).text, FRIT_CODE_INVALID_VALUE,
                                 "expected \"function\"");
-        if (json_string_length(json_object_get(function, "name")) == 0)
+        if (!is_name(json_object_get(function, "name")))
             return frit_fail_at(FRIT_E_INVALID, frit_field_name("tools[%zu].function.name", i).text,
-                                FRIT_CODE_INVALID_VALUE, "expected a name");
+                                FRIT_CODE_INVALID_VALUE, "expected a name, without control characters");
         const json_t *parameters = json_object_get(function, "parameters");
         if (is_given(parameters) && !json_is_object(parameters))
             return frit_fail_at(FRIT_E_INVALID, frit_field_name("tools[%zu].function.parameters", i).text,
