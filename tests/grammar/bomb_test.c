@@ -232,6 +232,24 @@ static void schema_few_conditions(frit_buf *t)
     append_conditions(t, 20, "\"properties\": {\"b\": {\"const\": %d}}");
 }
 
+static void schema_nested_conditions(frit_buf *t)
+{
+    append_many(t, "{\"if\": ", 12);
+    frit_buf_text(t, "{\"required\": [\"a\"]}");
+    append_many(t, ", \"then\": {\"required\": [\"b\"]}, \"else\": {\"required\": [\"c\"]}}", 12);
+}
+
+static void schema_dependent(frit_buf *t)
+{
+    frit_buf_text(t, "{\"dependentSchemas\": {");
+    for (int i = 0; i < 12; i++)
+        frit_buf_printf(t, "%s\"p%d\": {\"properties\": {\"q%d\": {\"type\": \"string\"}}, \"required\": [\"q%d\"]}",
+                        i ? ", " : "", i, i, i);
+    frit_buf_text(t, "}, \"properties\": {");
+    for (int i = 0; i < 12; i++) frit_buf_printf(t, "%s\"p%d\": {\"type\": \"integer\"}", i ? ", " : "", i);
+    frit_buf_text(t, "}}");
+}
+
 static void schema_contains(frit_buf *t)
 {
     frit_buf_text(t, "{\"type\": \"array\", \"allOf\": [");
@@ -340,6 +358,8 @@ static const bomb bombs[] = {
     {SCHEMA, "300 conditions", schema_conditions, "{", 1, FITS, false},
     {SCHEMA, "80 conditions with names of their own", schema_80_conditions, "{", 1, FITS, false},
     {SCHEMA, "20 conditions", schema_few_conditions, "{", 1, FITS, true},
+    {SCHEMA, "12 conditions in each other", schema_nested_conditions, "{", 1, FITS, false},
+    {SCHEMA, "12 schemas of names that depend on others", schema_dependent, "{", 1, FITS, false},
     {SCHEMA, "8 counts of 100 items", schema_contains, "[", 1, FITS, false},
     {SCHEMA, "8 counts of 2 items", schema_few_contains, "[", 1, FITS, true},
     {SCHEMA, "2^30 references", schema_web, "{", 1, FITS, false},

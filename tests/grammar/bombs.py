@@ -47,6 +47,21 @@ def full_web(n, keyword):
     return {"$ref": "#/$defs/d0", "$defs": defs}
 
 
+def combined(n, keywords):
+    """Returns n combinations in each other, each with a name of its own."""
+    x = {"type": "object", "properties": {"a": {"type": "string"}}}
+    for i in range(n):
+        x = {keywords[i % len(keywords)]: [x, {"required": ["k%d" % i]}]}
+    return x
+
+
+def circle(n, make):
+    """Returns n definitions that each refer to the next one and to another one."""
+    refs = [{"$ref": "#/$defs/d%d" % i} for i in range(n)]
+    return {"$ref": "#/$defs/d0", "$defs": {
+        "d%d" % i: make(refs[(i + 1) % n], refs[(i * 7 + 3) % n]) for i in range(n)}}
+
+
 FAMILIES = {
     "properties": (NAMES, lambda n: {"type": "object", "properties": merged(n, prop)}),
     "properties of strings, closed": (NAMES, lambda n: {
@@ -210,6 +225,45 @@ FAMILIES = {
     "large objects": ([10, 50, 100, 250], lambda n: {"properties": {"o%d" % k: {
         "properties": merged(250, lambda j: prop(k * 250 + j, "string")), "required": ["p%d" % (k * 250 + j) for j in range(250)]}
         for k in range(n)}}),
+    "combinations nested": ([4, 16, 40, 60], lambda n: combined(n, ["allOf", "anyOf", "oneOf"])),
+    "oneOf nested, with names": ([4, 8, 16, 40, 60], lambda n: combined(n, ["oneOf"])),
+    "circles of allOf": ([2, 10, 100, 1000], lambda n: circle(n, lambda a, b: {
+        "allOf": [{"properties": {"a": a}}, {"properties": {"a": b}}]})),
+    "circles of anyOf": ([2, 10, 100, 1000], lambda n: circle(n, lambda a, b: {
+        "anyOf": [{"properties": {"a": a}}, {"properties": {"b": b}}]})),
+    "circles of oneOf": ([2, 10, 100, 1000], lambda n: circle(n, lambda a, b: {
+        "oneOf": [{"properties": {"a": a}, "required": ["a"]}, {"properties": {"b": b}, "required": ["b"]}]})),
+    "enum with a long beginning": ([10, 100, 1000, 2000], lambda n: {"enum": ["x" * 1800 + "%d" % i for i in range(n)]}),
+    "enum of ideographs": ([1000, 10000, 60000], lambda n: {"enum": [
+        "".join(chr(0x4e00 + (i * 7919 + k * 104729) % 20000) for k in range(10)) for i in range(n)]}),
+    "enum of equal objects": ([100, 1000, 10000], lambda n: {"enum": [
+        {"p%d" % ((i + k) % 20): k for k in range(10)} for i in range(n)]}),
+    "enum, referred to with a length": ([100, 250], lambda n: {
+        "$defs": {"e": {"enum": ["v%d" % k for k in range(100000)]}},
+        "properties": {"p%d" % i: {"$ref": "#/$defs/e", "maxLength": i + 3} for i in range(n)}}),
+    "allOf of enums": ([2, 20, 100], lambda n: {"allOf": [{"enum": list(range(i, i + 5000))} for i in range(n)]}),
+    "enum and pattern": ([100, 10000, 100000], lambda n: {"enum": ["s%d" % k for k in range(n)], "pattern": "(a|b)*s.*[0-5]$"}),
+    "minItems of objects": ([10, 1000, 60000], lambda n: {"type": "array", "minItems": n, "maxItems": n + 1, "items": {
+        "properties": merged(50, prop), "required": ["p%d" % i for i in range(50)]}}),
+    "counts beyond integers": ([2**31, 2**53, 2**63, 10**30], lambda n: {
+        "minItems": n, "minLength": n, "minProperties": n, "maxItems": n, "maxLength": n, "maxProperties": n}),
+    "if within if": ([4, 12, 20, 60], lambda n: nest(n, lambda x: {
+        "if": x, "then": {"required": ["b"]}, "else": {"required": ["c"]}}, {"required": ["a"]})),
+    "allOf of if and anyOf": (FEW, lambda n: {"allOf": [
+        {"if": {"anyOf": [{"required": ["a%d" % i]}, {"required": ["b%d" % i]}]}, "then": {"required": ["c%d" % i]}}
+        for i in range(n)]}),
+    "dependentSchemas with properties": (FEW, lambda n: {"properties": merged(n, prop), "dependentSchemas": {
+        "p%d" % i: {"properties": {"q%d" % i: {"type": "string"}}, "required": ["q%d" % i]} for i in range(n)}}),
+    "unevaluatedProperties after if": (FEW, lambda n: {"unevaluatedProperties": False, "allOf": [
+        {"if": {"required": ["a%d" % i]}, "then": {"properties": {"b%d" % i: {}}}, "else": {"properties": {"c%d" % i: {}}}}
+        for i in range(n)]}),
+    "pattern of counts in counts": ([2, 4, 8, 16], lambda n: {"pattern": "(" * n + "[a-z]|\\d" + "){2,9}" * n}),
+    "pattern of ranges": ([100, 10000], lambda n: {"pattern": "[%s]{1,200}" % "".join(
+        "\\u%04x-\\u%04x" % (0x100 + 4 * i, 0x101 + 4 * i) for i in range(n))}),
+    "prefixItems of long enums": ([10, 100, 1000], lambda n: {
+        "$defs": {"e": {"enum": ["w%d" % i for i in range(50000)]}},
+        "prefixItems": [{"$ref": "#/$defs/e", "minLength": i} for i in range(n)]}),
+    "unknown keywords": ([1000, 380000], lambda n: dict({"type": "null"}, **{"%x" % i: 1 for i in range(n)})),
 }
 
 
@@ -245,6 +299,10 @@ GBNF = {
     "rules that may be empty": ([10, 1000, 10000, 60000], gbnf_nullable),
     "names with equal hashes": ([10, 100, 700], lambda n: "root ::= " + " | ".join(colliding(n)) + "\n" + "".join(
         '%s ::= "a"\n' % r for r in colliding(n))),
+    "counts of rules": ([2, 3, 4, 6, 20], lambda n: "root ::= r0\n" + "".join(
+        "r%d ::= r%d{1,50}\n" % (i, i + 1) for i in range(n)) + 'r%d ::= "a"' % n),
+    "rules in circles": ([100, 10000, 60000], lambda n: "root ::= r0\n" + "".join(
+        'r%d ::= "a" r%d | "b" r%d\n' % (i, (i + 1) % n, (i * 7 + 3) % n) for i in range(n))),
     "counts": ([10, 100, 1000, 10000, 100000], lambda n: 'root ::= ("ab" | [c-z]{1,3}){%d}' % n),
     "counts in many rules": ([10, 100, 1000, 10000], lambda n: "root ::= " + " ".join("r%d" % i for i in range(n)) + "\n" + "".join(
         "r%d ::= [a-z]{%d}\n" % (i, 3000 + i) for i in range(n))),

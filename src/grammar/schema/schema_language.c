@@ -312,7 +312,9 @@ static frit_status of_sub(schema *s, json_t *value, const char *base, schema_typ
 {
     FRIT_TRY(frit_budget_spend(s->budget, 100));
     if (++s->depth > SCHEMA_DEPTH)
-        return frit_fail(FRIT_E_INVALID, "JSON schema: a subschema refers to itself without a value between");
+        return frit_fail(FRIT_E_INVALID,
+                         "JSON schema: more than %d subschemas of one value are in each other; one may refer to itself",
+                         SCHEMA_DEPTH);
     *out = json_is_false(value) ? none : all;
     const frit_status status =
         json_is_object(value) ? of_schema(s, value, frit_schema_base(s, value, base), type, out) : FRIT_OK;

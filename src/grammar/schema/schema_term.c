@@ -293,7 +293,9 @@ static frit_status expand_sub(schema *s, const place *p, json_t *value, bool neg
     if (!json_is_object(value))
         return frit_fail(FRIT_E_INVALID, "JSON schema: found a subschema that is neither an object nor true or false");
     if (++s->depth > SCHEMA_DEPTH)
-        return frit_fail(FRIT_E_INVALID, "JSON schema: a subschema refers to itself without a value between");
+        return frit_fail(FRIT_E_INVALID,
+                         "JSON schema: more than %d subschemas of one value are in each other; one may refer to itself",
+                         SCHEMA_DEPTH);
     const frit_status status =
         expand(s, (place){value, frit_schema_base(s, value, p->base), p->type, p->seen}, negated, out);
     s->depth--;
