@@ -207,9 +207,9 @@ static void folder_with_both(const char *folder, int form)
     if (form == 2) put(folder, "chat_template.json", "{\"chat_template\": " BY_NAME("default") "}");
     if (form == 2) return;
     assert_ok(frit_folder_make(path));
-    put(path, "tool_use.jinja", TOOL_USE);
+    put(path, "tool_use.jinja", "\xef\xbb\xbf" TOOL_USE);   // a byte order mark is skipped
     put(path, "readme.txt", "no template");
-    if (form == 3) put(folder, "chat_template.jinja", TURNS);
+    if (form == 3) put(folder, "chat_template.jinja", "\xef\xbb\xbf" TURNS);
 }
 
 static const char *const forms[] = {

@@ -194,7 +194,8 @@ static frit_status read_template_file(const templates *t, const char *folder, co
     frit_status status = path.failed ? frit_fail_memory(path.len, "a path") : FRIT_OK;
     if (status == FRIT_OK && frit_path_get_kind(path.data) == FRIT_PATH_FILE) {
         status = frit_file_read(path.data, max_bytes, &text, &n);
-        if (status == FRIT_OK) status = keep_template(t, name, (frit_str){text, n});
+        const size_t n_mark = status == FRIT_OK && n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        if (status == FRIT_OK) status = keep_template(t, name, (frit_str){text + n_mark, n - n_mark});
     }
     free(text);
     frit_buf_free(&path);
