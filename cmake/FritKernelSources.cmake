@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-# Turns a folder of CUDA kernels into strings of a C file, line by line, because kernels are compiled on the machine
-# where they run. Usage as a script:
-#     cmake -DOUT=file.c -DFOLDER=kernels -DPREFIX=frit_cuda -P FritKernelSources.cmake
-file(GLOB_RECURSE files ${FOLDER}/*.cu ${FOLDER}/*.cuh ${FOLDER}/*.h ${FOLDER}/*.def)
+# Turns a folder of kernels into strings of a C file, line by line, because kernels are compiled on the machine where
+# they run. Usage as a script:
+#     cmake -DOUT=file.c -DFOLDER=kernels -DPREFIX=frit_cuda -DTYPE=frit_cuda_source
+#           -DHEADER=backend/cuda/runtime/sources.h -P FritKernelSources.cmake
+# HEADER declares TYPE, a name and a text, and the arrays of PREFIX.
+file(GLOB_RECURSE files ${FOLDER}/*.cu ${FOLDER}/*.cuh ${FOLDER}/*.h ${FOLDER}/*.def ${FOLDER}/*.wgsl)
 cmake_path(GET FOLDER FILENAME folder)
 set(text "// SPDX-License-Identifier: MIT\n// Made by cmake/FritKernelSources.cmake from the folder ${folder}.\n")
-string(APPEND text "#include \"backend/cuda/runtime/sources.h\"\n\nconst frit_cuda_source ${PREFIX}_sources[] = {\n")
+string(APPEND text "#include \"${HEADER}\"\n\nconst ${TYPE} ${PREFIX}_sources[] = {\n")
 foreach(file ${files})
     cmake_path(GET file FILENAME name)
     file(READ ${file} content)

@@ -8,6 +8,7 @@
 static const frit_backend *rows[] = {
     NULL,   // the backend of a test
     &frit_backend_cuda,
+    &frit_backend_webgpu,
     &frit_backend_cpu,
 };
 

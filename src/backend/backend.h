@@ -168,7 +168,7 @@ struct frit_device {
     const frit_backend *backend;
 };
 
-extern const frit_backend frit_backend_cpu, frit_backend_cuda;
+extern const frit_backend frit_backend_cpu, frit_backend_cuda, frit_backend_webgpu;
 
 const frit_backend *frit_backend_find(const char *name);   // NULL: no backend has this name
 // The backends whose devices an engine opens, in order; NULL past the end. The last one is the CPU.

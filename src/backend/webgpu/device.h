@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// backend/webgpu/device.h: a GPU through WebGPU as a device of backend.h.
+//
+//     device.c            opening, memory, the queue, the table of functions for backend.h
+//     exec.c              preparing plans, submitting steps and waiting for them
+//     ops/ops.c           which nodes the GPU runs, and the launches of each
+//     weights/weights.c   the model's tensors on the GPU
+//
+// A launch is a dispatch of one kernel with a group of bindings. Groups are made when a plan is prepared, and again if
+// a buffer that all plans share has grown since then. A step is one write of its input, one list of dispatches and one
+// copy of its results to a buffer that the host reads.
+#pragma once
+#include "backend/backend.h"
+#include "backend/webgpu/runtime/gpu.h"
+#include "base/thread/thread.h"
+
+enum { FRIT_WEBGPU_FLIGHTS = 2, FRIT_WEBGPU_DEFINES = 24, FRIT_WEBGPU_PARAMS = 32 };
+
+typedef struct frit_webgpu_memory {
+    frit_memory base;
+    frit_gpu_buffer buffer;
+} frit_webgpu_memory;
+
+// A kernel of kernels/ with its definitions, compiled.
+typedef struct frit_webgpu_kernel {
+    const char *file;
+    char kinds[FRIT_GPU_BINDINGS + 1];   // of its bindings (runtime/gpu.h)
+    char defines[FRIT_WEBGPU_DEFINES][32];
+    int n_defines;
+    frit_gpu_pipeline pipeline;
+} frit_webgpu_kernel;
+
+enum { FRIT_WEBGPU_STACK = 3 };
+
+typedef struct frit_webgpu_tensor {   // a tensor on the GPU, or matrices of one type and width that are one buffer
+    frit_tensor tensors[FRIT_WEBGPU_STACK];
+    int n_tensors;
+    bool is_tiled;
+    bool is_gated;            // rows of both tensors alternate, gates and values; otherwise they follow each other
+    frit_gpu_buffer *parts;   // [n_parts]: consecutive row tiles, in as many buffers as their size needs
+    int n_parts;
+    int64_t part_rows;   // row tiles of each part but the last; of tensors that are not tiled: 0
+    int64_t n_rows;      // row tiles
+    uint64_t n_bytes;
+} frit_webgpu_tensor;
+
+typedef struct frit_webgpu_table {   // of the turns of rotations (kernels/rope.wgsl)
+    frit_tensor frequencies, factors;
+    bool has_factors;
+    frit_gpu_buffer buffer;
+} frit_webgpu_table;
+
+// Memory that plans share and that grows with them.
+typedef enum frit_webgpu_shared {
+    FRIT_WEBGPU_SCRATCH,   // results of a plan, and its inputs while it runs
+    FRIT_WEBGPU_INPUTS,    // inputs of a plan: results of other devices
+    FRIT_WEBGPU_ACTS,      // input of products (kernels/quantize.wgsl)
+    FRIT_WEBGPU_PARTS,     // parts of attention
+    FRIT_WEBGPU_STEP,      // input of a step
+    FRIT_WEBGPU_N_SHARED
+} frit_webgpu_shared;
+
+typedef struct frit_webgpu_flight {   // a step between submit and the end of it
+    frit_ticket ticket;               // 0: free
+    frit_gpu_buffer readback;
+    uint64_t submit, n_bytes;
+    frit_step_output *results;   // of the caller; NULL: there is no output
+    int64_t n_outs, width;
+    float *rows;   // [rows_bytes / 4]: the results, for the caller
+    size_t rows_bytes;
+} frit_webgpu_flight;
+
+// Commands of a step like the last one, which are encoded while the last one runs. `key` says what they depend on.
+typedef struct frit_webgpu_ready {
+    struct {
+        frit_exec *exec;
+        frit_wgpu_buffer readback;
+        uint64_t n_bytes;
+        int32_t n_rows, n_outs, n_parts;
+        uint32_t version;
+    } key;
+    frit_wgpu_command_buffer commands;   // NULL: none
+} frit_webgpu_ready;
+
+typedef struct frit_webgpu_device {
+    frit_device base;
+    frit_log log;
+    frit_gpu gpu;
+    char kind[384];   // name and features of the GPU, for people
+    frit_pool *pool;
+    frit_webgpu_kernel **kernels;   // of all executables, once each
+    size_t n_kernels, kernels_capacity;
+    frit_webgpu_tensor **tensors;
+    size_t n_tensors, tensors_capacity;
+    frit_webgpu_table **tables;
+    size_t n_tables, tables_capacity;
+    frit_webgpu_memory shared[FRIT_WEBGPU_N_SHARED];
+    uint32_t version;   // counts the growths of shared memory
+    uint32_t *input;    // of a step [input_capacity]
+    size_t input_capacity;
+    frit_webgpu_flight flights[FRIT_WEBGPU_FLIGHTS];
+    frit_webgpu_ready ready;
+    frit_ticket n_submitted, n_done;
+    uint64_t free_bytes;   // when the device was opened; 0: the GPU uses the host's memory
+    uint64_t used_bytes;   // of weights, caches and shared memory
+    frit_status failure;   // of a step that poll found done
+    char sentence[FRIT_ERROR_BYTES];
+} frit_webgpu_device;
+
+frit_status frit_webgpu_reserve(frit_webgpu_device *device, frit_webgpu_shared which, uint64_t n_bytes);
+// Returns the device's kernel with this description, compiled.
+frit_status frit_webgpu_kernel_acquire(frit_webgpu_device *device, const frit_webgpu_kernel *wanted,
+                                       frit_webgpu_kernel **out);
+void frit_webgpu_define(frit_webgpu_kernel *kernel, const char *name, int64_t value);
+
+// For tests and programs with a library of their own: the file of Dawn or wgpu-native that devices open from now on.
+// NULL: those that the system finds.
+void frit_webgpu_use_library(const char *path);

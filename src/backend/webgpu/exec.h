@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// backend/webgpu/exec.h: an executable: a plan as a list of launches, and running it.
+#pragma once
+#include "backend/webgpu/device.h"
+
+typedef struct frit_webgpu_step {   // a step as the grids of launches see it
+    const frit_batch *batch;
+    int32_t n_parts;   // parts of attention of each row
+} frit_webgpu_step;
+
+typedef enum frit_webgpu_where {
+    FRIT_WEBGPU_AT_PARAMS,   // the launch's parameters
+    FRIT_WEBGPU_AT_SHARED,   // memory that plans share
+    FRIT_WEBGPU_AT_BUFFER    // a buffer that stays: weights, the cache
+} frit_webgpu_where;
+
+typedef struct frit_webgpu_binding {
+    frit_webgpu_where where;
+    frit_webgpu_shared which;
+    const frit_gpu_buffer *buffer;
+} frit_webgpu_binding;
+
+typedef struct frit_webgpu_launch {
+    const frit_node *node;
+    frit_webgpu_kernel wanted;   // until the kernel is compiled
+    frit_webgpu_kernel *kernel;
+    frit_webgpu_binding bindings[FRIT_GPU_BINDINGS];
+    int n_bindings;
+    uint32_t params[FRIT_WEBGPU_PARAMS];
+    // Sets the number of groups for a step.
+    void (*grid)(const struct frit_webgpu_launch *launch, const frit_webgpu_step *step, uint32_t *grid);
+    int64_t n[3];   // for the grid
+    frit_wgpu_bind_group group;
+} frit_webgpu_launch;
+
+struct frit_exec {
+    frit_webgpu_device *device;
+    frit_plan *plan;
+    const frit_cache *cache;
+    frit_webgpu_launch *launches;   // [n_launches]
+    int n_launches;
+    size_t launches_capacity;
+    frit_gpu_dispatch *dispatches;   // [n_launches]: of a step
+    frit_gpu_buffer params;          // of all launches
+    uint64_t inputs_offset;          // of the plan's inputs in the scratch memory
+    uint64_t acts_bytes, parts_bytes;
+    uint32_t version;            // of the device's shared memory that groups bind; 0: there are no groups
+    bool is_precise;             // products are in f32
+    bool is_checked;             // a step has been encoded without an error
+    const frit_node *input_of;   // while lowering: the node whose rows the products' input has
+    bool input_is_int;
+};
+
+// `prepare`, `value`, `submit` and `exec_free` of frit_backend.
+frit_status frit_webgpu_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
+frit_address frit_webgpu_value(frit_exec *exec, const frit_node *node);
+frit_status frit_webgpu_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                               frit_ticket *ticket);
+void frit_webgpu_exec_free(frit_device *device, frit_exec *exec);
+// Waits until the flight's step is done, and stores its results where the caller wants them.
+frit_status frit_webgpu_flight_wait(frit_webgpu_device *device, frit_webgpu_flight *flight);

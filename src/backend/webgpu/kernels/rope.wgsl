@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Rotation of pairs by position. `turns` has for each pair the turns of a step of one position as a fixed-point number
+// of 64 bits, low word first, so that the angle of a far position is exact.
+//
+// P_SIZE: heads, numbers of a head, rotated numbers, the first of them, 1: NeoX pairs. P_FACTOR0: magnitude.
+#include "sources.wgsl"
+@group(0) @binding(X3_BINDING) var<storage, read> turns: array<vec2<u32>>;
+
+// Sine of x turns, |x| <= 1 / 8, and of 1/4 - x.
+fn sine(x: f32) -> f32 {
+    let a = x * 6.28318530717958648;
+    let s = a * a;
+    return a * (1.0 + s * (-1.66666667e-1 + s * (8.33333333e-3 + s * (-1.98412698e-4 + s * 2.75573192e-6))));
+}
+
+fn cosine(x: f32) -> f32 {
+    let a = x * 6.28318530717958648;
+    let s = a * a;
+    return 1.0 + s * (-0.5 + s * (4.16666667e-2 + s * (-1.38888889e-3 + s * (2.48015873e-5 - s * 2.75573192e-7))));
+}
+
+fn rotation_of(position: u32, pair: u32) -> vec2<f32> {   // cosine and sine
+    let step_of = turns[pair];
+    let low = step_of.x >> 16u;
+    let carry = (((position & 0xffffu) * low) >> 16u) + (position >> 16u) * low;
+    let angle = position * step_of.y + carry;
+    let quarter = (angle + 0x20000000u) >> 30u;   // the nearest
+    let x = f32(i32(angle - (quarter << 30u))) * 2.3283064365386963e-10;
+    let c = cosine(x);
+    let s = sine(x);
+    switch quarter & 3u {
+        case 0u: { return vec2<f32>(c, s); }
+        case 1u: { return vec2<f32>(-s, c); }
+        case 2u: { return vec2<f32>(-c, -s); }
+        default: { return vec2<f32>(s, -c); }
+    }
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32) {
+    let i = (group.y * groups.x + group.x) * 256u + thread;
+    if (i >= row_count() * P_EACH) {
+        return;
+    }
+    let d = i % P_SIZE1 - P_SIZE3;   // wraps around before the first rotated number
+    let x = x0(i);
+    if (d >= P_SIZE2) {
+        scratch[P_Y + i] = x;
+        return;
+    }
+    let is_neox = P_SIZE4 == 1u;
+    let half_size = P_SIZE2 / 2u;
+    let pair = select(d / 2u, d % half_size, is_neox);
+    let is_second = select((d & 1u) == 1u, d >= half_size, is_neox);
+    let apart = select(1u, half_size, is_neox);
+    let r = rotation_of(step[STEP_ANGLES + i / (P_SIZE0 * P_SIZE1)], pair) * P_FACTOR0;
+    if (is_second) {
+        scratch[P_Y + i] = x0(i - apart) * r.y + x * r.x;
+    } else {
+        scratch[P_Y + i] = x * r.x - x0(i + apart) * r.y;
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// Launches of attention (kernels/attend.wgsl, kernels/attend_sum.wgsl) and of writes to the cache.
+#include "backend/webgpu/ops/attend.h"
+#include "backend/webgpu/ops/launch.h"
+#include "backend/webgpu/step_input.h"
+#include "backend/webgpu/weights/weights.h"
+
+enum { MOST_DIM = 512, SPAN = 256, THREADS = 128, MOST_HEADS = 8, MOST_PARTS = 64, DECODE_ROWS = 8 };
+
+// False for keys without values (latent attention).
+static bool has_values(const frit_node *written)
+{
+    const frit_node *storage = written ? frit_node_storage(written) : NULL;
+    return !storage || storage->op != FRIT_OP_KV_WRITE || (storage->n_src > 1 && storage->src[1]);
+}
+
+bool frit_webgpu_cache_fits(const frit_node *node)
+{
+    const int64_t k_dim = frit_node_width(node->src[0]);
+    if (k_dim > MOST_DIM || k_dim % 2) return false;
+    if (node->op == FRIT_OP_KV_WRITE) return has_values(node) && frit_node_width(node->src[1]) <= MOST_DIM;
+    const frit_node *extra = node->n_src > 2 ? node->src[2] : NULL;
+    return frit_node_width(node) <= MOST_DIM && frit_node_width(node) % 2 == 0 &&
+           (node->n_src < 2 || has_values(node->src[1])) && (!extra || frit_node_storage(extra)->op == FRIT_OP_WEIGHT);
+}
+
+static int type_of(frit_dtype dtype)
+{
+    static const frit_dtype types[] = {FRIT_DTYPE_F32, FRIT_DTYPE_F16, FRIT_DTYPE_BF16, FRIT_DTYPE_Q8_0,
+                                       FRIT_DTYPE_Q4_0};
+    for (size_t i = 0; i < FRIT_COUNT(types); i++)
+        if (types[i] == dtype) return (int)i;
+    return -1;
+}
+
+// Parameters and definitions of kernels/cache.wgsl.
+static frit_status bind_cache(const frit_exec *exec, const frit_cache_layer *layer, frit_webgpu_launch *l)
+{
+    const frit_cache_side *sides[] = {&layer->k, &layer->v};
+    static const char *const names[][3] = {{"K_TYPE", "K_DIM", "HADAMARD_K"}, {"V_TYPE", "V_DIM", "HADAMARD_V"}};
+    l->params[0] = (uint32_t)layer->group;
+    l->params[1] = (uint32_t)layer->spec.n_head_kv;
+    for (int i = 0; i < 2; i++) {
+        const int type = type_of(sides[i]->dtype);
+        const bool is_transposed = i == 0 && type < 3;
+        if (type < 0)
+            return frit_fail(FRIT_E_UNSUPPORTED,
+                             "the cache has type %s; with webgpu it has f32, f16, bf16, q8_0 or q4_0",
+                             frit_dtype_get(sides[i]->dtype)->name);
+        if (sides[i]->transposed != is_transposed || sides[i]->page_bytes % 4 || sides[i]->offset % 4)
+            return frit_fail(FRIT_E_INTERNAL, "the cache lies in another order than webgpu reads");
+        frit_webgpu_define(&l->wanted, names[i][0], type);
+        frit_webgpu_define(&l->wanted, names[i][1], sides[i]->dim);
+        frit_webgpu_define(&l->wanted, names[i][2], sides[i]->hadamard);
+        l->params[4 + 4 * i] = (uint32_t)(sides[i]->page_bytes / 4);
+        l->params[5 + 4 * i] = (uint32_t)(sides[i]->offset / 4);
+        l->params[6 + 4 * i] = (uint32_t)sides[i]->row_bytes;
+    }
+    (void)exec;
+    return FRIT_OK;
+}
+
+static const frit_gpu_buffer *cache_of(const frit_exec *exec)
+{
+    return &((const frit_webgpu_memory *)exec->cache->memory)->buffer;
+}
+
+frit_status frit_webgpu_lower_cache_write(frit_exec *exec, const frit_fusion *fusion)
+{
+    const frit_node *node = fusion->nodes[0];
+    const frit_cache_layer *layer = &exec->cache->layers[node->layer];
+    frit_webgpu_launch *l;
+    FRIT_TRY(frit_webgpu_launch_new(exec, node, "cache_write.wgsl", &l));
+    frit_webgpu_bind_buffer(l, 'w', cache_of(exec));
+    FRIT_TRY(bind_cache(exec, layer, l));
+    frit_webgpu_define(&l->wanted, "MOST_DIM", layer->k.dim > layer->v.dim ? layer->k.dim : layer->v.dim);
+    l->params[2] = frit_webgpu_offset(exec, node->src[0]);
+    l->params[3] = frit_webgpu_offset(exec, node->src[1]);
+    l->n[0] = layer->spec.n_head_kv;
+    l->n[1] = 2;
+    l->grid = frit_webgpu_grid_rows;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- attention
+
+int32_t frit_webgpu_parts_of(const frit_batch *batch)
+{
+    if (batch->n_rows > DECODE_ROWS) return 1;
+    const int64_t n = (frit_webgpu_longest(batch) + SPAN - 1) / SPAN + 1, most = MOST_PARTS / batch->n_rows;
+    return (int32_t)(frit_webgpu_longest(batch) <= SPAN ? 1 : n < most ? n : most);
+}
+
+static void grid_attend(const frit_webgpu_launch *l, const frit_webgpu_step *step, uint32_t *grid)
+{
+    grid[0] = (uint32_t)step->n_parts;
+    grid[1] = (uint32_t)l->n[0];
+    grid[2] = (uint32_t)frit_webgpu_rows(l->node, step->batch);
+}
+
+// n[1]: values are transformed, so that every row has a sum.
+static void grid_sum(const frit_webgpu_launch *l, const frit_webgpu_step *step, uint32_t *grid)
+{
+    const bool is_needed = step->n_parts > 1 || l->n[1];
+    grid[0] = (uint32_t)l->n[0];
+    grid[1] = is_needed ? (uint32_t)frit_webgpu_rows(l->node, step->batch) : 0;
+    grid[2] = 1;
+}
+
+static void set_params(const frit_exec *exec, const frit_node *node, frit_webgpu_launch *l)
+{
+    const frit_attend *a = &node->attend;
+    l->params[2] = frit_webgpu_offset(exec, node->src[0]);
+    l->params[3] = frit_webgpu_offset(exec, node);
+    l->params[13] = (uint32_t)a->window;
+    l->params[14] = (uint32_t)a->chunk;
+    l->params[15] = a->cross ? 2 : a->bidirectional ? 1 : 0;
+    l->params[16] = frit_webgpu_float(a->scale);
+    l->params[17] = frit_webgpu_float(a->softcap);
+    l->params[18] = frit_webgpu_float(a->alibi);
+    l->params[19] = (uint32_t)a->reach;
+    l->params[20] = frit_webgpu_float(a->temp_scale);
+    l->params[21] = frit_webgpu_float(a->temp_offset);
+    l->params[22] = (uint32_t)a->temp_length;
+}
+
+static frit_status bind_gains(frit_exec *exec, const frit_node *node, frit_webgpu_launch *l)
+{
+    const frit_webgpu_tensor *gains;
+    if (node->n_src < 3 || !node->src[2]) return FRIT_OK;
+    FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, frit_node_storage(node->src[2])->tensor, false, &gains));
+    frit_webgpu_define(&l->wanted, node->attend.reach > 0 ? "GAINS" : "SINKS", 1);
+    frit_webgpu_bind_buffer(l, 'r', &gains->parts[0]);
+    return FRIT_OK;
+}
+
+static int64_t heads_at_once(int64_t group, int64_t k_dim)
+{
+    enum { MOST_BYTES = 12 << 10 };
+    int64_t n = group < MOST_HEADS ? group : MOST_HEADS;
+    while (n > 1 && n * (k_dim + SPAN) * 4 > MOST_BYTES) n--;
+    return n;
+}
+
+frit_status frit_webgpu_lower_attend(frit_exec *exec, const frit_fusion *fusion)
+{
+    const frit_node *node = fusion->nodes[0];
+    const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
+    const int64_t n_head = node->src[0]->shape[1], n_kv = layer->spec.n_head_kv, group = n_head / n_kv;
+    const int64_t heads = heads_at_once(group, layer->k.dim), chunks = (group + heads - 1) / heads;
+    const int64_t n_rows = exec->plan->graph->max_rows, v_dim = layer->v.dim;
+    const int64_t most_parts = n_rows > DECODE_ROWS ? 1 : MOST_PARTS;
+    frit_webgpu_launch *l;
+    FRIT_TRY(frit_webgpu_launch_new(exec, node, "attend.wgsl", &l));
+    frit_webgpu_bind_buffer(l, 'r', cache_of(exec));
+    frit_webgpu_bind_shared(l, 'w', FRIT_WEBGPU_PARTS);
+    FRIT_TRY(bind_gains(exec, node, l));
+    FRIT_TRY(bind_cache(exec, layer, l));
+    frit_webgpu_define(&l->wanted, "GROUP", group);
+    frit_webgpu_define(&l->wanted, "HEADS", heads);
+    frit_webgpu_define(&l->wanted, "T_COUNT", (v_dim / 2 + THREADS - 1) / THREADS);
+    set_params(exec, node, l);
+    l->params[12] = (uint32_t)chunks;
+    l->n[0] = n_kv * chunks;
+    l->grid = grid_attend;
+    FRIT_TRY(frit_webgpu_launch_new(exec, node, "attend_sum.wgsl", &l));
+    frit_webgpu_bind_shared(l, 'r', FRIT_WEBGPU_PARTS);
+    FRIT_TRY(bind_gains(exec, node, l));
+    FRIT_TRY(bind_cache(exec, layer, l));
+    frit_webgpu_define(&l->wanted, "GROUP", group);
+    set_params(exec, node, l);
+    l->n[0] = n_head;
+    l->n[1] = layer->v.hadamard > 1;
+    l->grid = grid_sum;
+    // Rows of small steps have parts; with transformed values every row has one.
+    const uint64_t n_parts = (uint64_t)(most_parts > n_rows ? most_parts : n_rows);
+    const uint64_t n_bytes = n_parts * (uint64_t)n_head * (uint64_t)(v_dim + 2) * 4;
+    if (n_bytes > exec->parts_bytes) exec->parts_bytes = n_bytes;
+    return FRIT_OK;
+}

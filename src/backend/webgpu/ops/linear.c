@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT
+// Launches of products (kernels/quantize.wgsl, kernels/product.wgsl) and of embeddings.
+#include "backend/webgpu/ops/linear.h"
+#include "backend/webgpu/ops/launch.h"
+#include "backend/webgpu/weights/tiles.h"
+#include "backend/webgpu/weights/weights.h"
+
+#include <math.h>
+
+enum { BLOCK = FRIT_TILE_COLUMNS, MOST_PARTS = 8, MOST_ROWS = 8 };
+
+static const frit_tensor *matrix_of(const frit_node *node)
+{
+    return frit_node_storage(node->src[1])->tensor;
+}
+
+static bool has_tiles(const frit_node *node)
+{
+    const frit_node *storage = frit_node_storage(node);
+    return storage->op == FRIT_OP_WEIGHT && frit_tile_format_of(storage->tensor->dtype);
+}
+
+bool frit_webgpu_linear_fits(const frit_node *node)
+{
+    const bool bias_fits = node->n_src < 3 || !node->src[2] || frit_node_storage(node->src[2])->op == FRIT_OP_WEIGHT;
+    return node->n_dims == 2 && has_tiles(node->src[1]) && !node->adapts && bias_fits;
+}
+
+bool frit_webgpu_embed_fits(const frit_node *node)
+{
+    return has_tiles(node->src[0]) && node->rows == FRIT_SHAPE_BATCH && !node->adapts;
+}
+
+static bool is_residual(const frit_node *node)
+{
+    return node->n_dims == 2 && node->src[0]->rows == node->rows && node->src[1]->rows == node->rows &&
+           frit_node_storage(node->src[0])->op != FRIT_OP_WEIGHT &&
+           frit_node_storage(node->src[1])->op != FRIT_OP_WEIGHT;
+}
+
+static bool has_bias(const frit_node *node)
+{
+    return node->n_src > 2 && node->src[2];
+}
+
+static bool is_plain(const frit_node *node)
+{
+    return node->op == FRIT_OP_LINEAR && frit_webgpu_linear_fits(node) && !has_bias(node) && node->factor == 0;
+}
+
+static bool is_gated(const frit_node *glu)
+{
+    const frit_node *gate = glu->src[0], *up = glu->src[1];
+    return is_plain(gate) && is_plain(up) && matrix_of(gate)->dtype == matrix_of(up)->dtype &&
+           frit_node_width(glu) % (FRIT_TILE_ROWS / 2) == 0;
+}
+
+bool frit_webgpu_can_join(const void *device, frit_join join, const frit_node *node, const frit_node *other)
+{
+    (void)device;
+    if (join != FRIT_JOIN_ELEMENTS || other->op != FRIT_OP_LINEAR || !frit_webgpu_linear_fits(other)) return false;
+    if (node->op == FRIT_OP_GLU) return is_gated(node);
+    return node->op == FRIT_OP_ADD && is_residual(node);
+}
+
+// ------------------------------------------------------------------------------- precision
+
+// True if queries have a norm: follows sources over rotations and factors, up to a product or a norm.
+static bool is_normed(const frit_node *heads)
+{
+    const frit_node *node = frit_node_storage(heads);
+    while (node->op == FRIT_OP_ROPE || node->op == FRIT_OP_SCALE || node->op == FRIT_OP_MUL)
+        node = frit_node_storage(node->src[0]);
+    return node->op != FRIT_OP_LINEAR;
+}
+
+bool frit_webgpu_is_precise(const frit_graph *g)
+{
+    const float usual = 4;   // limit of scale * sqrt(head size), which usually is 1
+    for (int i = 0; i < g->n_nodes; i++) {
+        const frit_node *node = g->nodes[i];
+        if (node->op != FRIT_OP_ATTEND || node->attend.softcap != 0 || is_normed(node->src[0])) continue;
+        if (node->attend.scale * sqrtf((float)frit_node_width(node->src[0])) >= usual) return true;
+    }
+    return false;
+}
+
+// ------------------------------------------------------------------------------- launches
+
+static int64_t most_rows(const frit_exec *exec, const frit_node *node)
+{
+    return node->rows == FRIT_SHAPE_BATCH  ? exec->plan->graph->max_rows
+           : node->rows == FRIT_SHAPE_OUTS ? exec->plan->graph->max_outs
+                                           : node->shape[0];
+}
+
+static void define_type(frit_webgpu_kernel *kernel, frit_dtype dtype)
+{
+    const frit_tile_format *f = frit_tile_format_of(dtype);
+    frit_webgpu_define(kernel, "TYPE", frit_dtype_get(dtype)->gguf_id);
+    frit_webgpu_define(kernel, "LOW", f->low_bits);
+    frit_webgpu_define(kernel, "HIGH", f->high_bits);
+    frit_webgpu_define(kernel, "HEAD", f->head_bytes);
+    frit_webgpu_define(kernel, "TAIL", f->tail_bytes);
+    frit_webgpu_define(kernel, "TILE", f->tile_bytes / 16);
+}
+
+static bool is_int_product(const frit_exec *exec, const frit_node *node)
+{
+    return !exec->is_precise && node->op == FRIT_OP_LINEAR && frit_webgpu_linear_fits(node) &&
+           frit_tile_format_of(matrix_of(node)->dtype)->low_bits < 16;
+}
+
+bool frit_webgpu_feeds_products(const frit_exec *exec, const frit_node *node)
+{
+    const frit_graph *g = exec->plan->graph;
+    for (int i = 0; i < g->n_nodes; i++)
+        if (is_int_product(exec, g->nodes[i]) && frit_node_storage(g->nodes[i]->src[0]) == node) return true;
+    return false;
+}
+
+int64_t frit_webgpu_input_reserve(frit_exec *exec, const frit_node *node, bool is_int)
+{
+    enum { INT_UNITS = 37, FLOAT_UNITS = 64, UNIT = 16 };
+    const int64_t n_blocks = (frit_node_width(node) + BLOCK - 1) / BLOCK;
+    const uint64_t n_bytes = (uint64_t)(most_rows(exec, node) * n_blocks * (is_int ? INT_UNITS : FLOAT_UNITS) * UNIT);
+    if (n_bytes > exec->acts_bytes) exec->acts_bytes = n_bytes;
+    exec->input_of = frit_node_storage(node);
+    exec->input_is_int = is_int;
+    return n_blocks;
+}
+
+// Makes the rows of x the input of products, if they are not yet.
+static frit_status add_input(frit_exec *exec, const frit_node *x, bool is_int)
+{
+    frit_webgpu_launch *l;
+    if (exec->input_of == frit_node_storage(x) && exec->input_is_int == is_int) return FRIT_OK;
+    const int64_t n_blocks = frit_webgpu_input_reserve(exec, x, is_int);
+    FRIT_TRY(frit_webgpu_launch_new(exec, x, "quantize.wgsl", &l));
+    frit_webgpu_bind_shared(l, 'w', FRIT_WEBGPU_ACTS);
+    frit_webgpu_define(&l->wanted, "IS_INT", is_int);
+    l->params[0] = frit_webgpu_offset(exec, x);
+    l->params[1] = (uint32_t)frit_node_width(x);
+    l->params[2] = (uint32_t)n_blocks;
+    l->n[0] = n_blocks;
+    l->grid = frit_webgpu_grid_rows;
+    return FRIT_OK;
+}
+
+typedef struct product {   // a fusion with a product
+    const frit_node *linear, *up, *glu, *add, *result;
+} product;
+
+static product product_of(const frit_fusion *fusion)
+{
+    product p = {.linear = fusion->nodes[0], .result = frit_fusion_result(fusion)};
+    for (int i = 1; i < fusion->n_nodes; i++) {
+        const frit_node *node = fusion->nodes[i];
+        if (node->op == FRIT_OP_LINEAR) p.up = node;
+        if (node->op == FRIT_OP_GLU) p.glu = node;
+        if (node->op == FRIT_OP_ADD) p.add = node;
+    }
+    return p;
+}
+
+static void grid_product(const frit_webgpu_launch *l, const frit_webgpu_step *step, uint32_t *grid)
+{
+    grid[0] = (uint32_t)l->n[0];
+    grid[1] = (uint32_t)((frit_webgpu_rows(l->node, step->batch) + l->n[1] - 1) / l->n[1]);
+    grid[2] = 1;
+}
+
+static void bind_residual(const frit_exec *exec, const product *p, frit_webgpu_launch *l)
+{
+    const frit_node *before = p->glu ? p->glu : p->linear;
+    const frit_node *other = frit_node_storage(p->add->src[0]) == before ? p->add->src[1] : p->add->src[0];
+    frit_webgpu_define(&l->wanted, "ADD", 1);
+    l->params[4] = frit_webgpu_offset(exec, other);
+}
+
+static frit_status bind_bias(frit_exec *exec, const frit_node *linear, frit_webgpu_launch *l)
+{
+    const frit_webgpu_tensor *bias;
+    FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, frit_node_storage(linear->src[2])->tensor, false, &bias));
+    frit_webgpu_define(&l->wanted, "BIAS", 1);
+    frit_webgpu_bind_buffer(l, 'r', &bias->parts[0]);
+    return FRIT_OK;
+}
+
+// The product with the row tiles of one buffer.
+static frit_status add_part(frit_exec *exec, const product *p, const frit_webgpu_tensor *w, int part, bool is_int)
+{
+    const frit_node *linear = p->linear;
+    const int64_t n_blocks = (frit_node_width(linear->src[0]) + BLOCK - 1) / BLOCK, begin = part * w->part_rows;
+    const int64_t left = w->n_rows - begin, n_rows = most_rows(exec, linear);
+    int64_t n_parts = MOST_PARTS, n_at_once = MOST_ROWS;
+    frit_webgpu_launch *l;
+    while (n_parts > n_blocks) n_parts /= 2;
+    while (n_at_once / 2 >= n_rows) n_at_once /= 2;
+    FRIT_TRY(frit_webgpu_launch_new(exec, linear, "product.wgsl", &l));
+    frit_webgpu_bind_shared(l, 'r', FRIT_WEBGPU_ACTS);
+    frit_webgpu_bind_buffer(l, 'r', &w->parts[part]);
+    frit_webgpu_bind_buffer(l, 'r', &w->parts[part]);
+    define_type(&l->wanted, w->tensors[0].dtype);
+    frit_webgpu_define(&l->wanted, "NR", n_at_once);
+    frit_webgpu_define(&l->wanted, "PARTS", n_parts);
+    frit_webgpu_define(&l->wanted, "IS_INT", is_int);
+    if (has_bias(linear)) FRIT_TRY(bind_bias(exec, linear, l));
+    if (linear->factor != 0) frit_webgpu_define(&l->wanted, "TIMES", 1);
+    if (p->glu) frit_webgpu_define(&l->wanted, "GATED", 1), l->params[6] = (uint32_t)p->glu->act;
+    if (p->add) bind_residual(exec, p, l);
+    l->params[0] = frit_webgpu_offset(exec, p->result);
+    l->params[1] = (uint32_t)frit_node_width(linear);
+    l->params[2] = (uint32_t)n_blocks;
+    l->params[3] = (uint32_t)begin;
+    l->params[5] = frit_webgpu_float(linear->factor);
+    l->n[0] = left < w->part_rows ? left : w->part_rows;
+    l->n[1] = n_at_once;
+    l->grid = grid_product;
+    return FRIT_OK;
+}
+
+frit_status frit_webgpu_lower_linear(frit_exec *exec, const frit_fusion *fusion)
+{
+    const product p = product_of(fusion);
+    const bool is_int = is_int_product(exec, p.linear);
+    const frit_webgpu_matrices matrices = {
+        .list = {matrix_of(p.linear), p.up ? matrix_of(p.up) : NULL}, .n = p.up ? 2 : 1, .is_gated = p.up};
+    const frit_webgpu_tensor *w;
+    FRIT_TRY(frit_webgpu_matrices_acquire(exec->device, &matrices, &w));
+    FRIT_TRY(add_input(exec, p.linear->src[0], is_int));
+    for (int i = 0; i < w->n_parts; i++) FRIT_TRY(add_part(exec, &p, w, i, is_int));
+    return FRIT_OK;
+}
+
+static bool is_stacked(const frit_fusion *fusion, const frit_node *first)
+{
+    const frit_node *node = fusion->nodes[0];
+    return fusion->n_nodes == 1 && is_plain(node) && node->rows == first->rows &&
+           frit_node_storage(node->src[0]) == frit_node_storage(first->src[0]) &&
+           matrix_of(node)->dtype == matrix_of(first)->dtype;
+}
+
+frit_status frit_webgpu_lower_stack(frit_exec *exec, const frit_fusion *fusions, int n, int *n_done)
+{
+    enum { STACK_PARAMS = 8 };
+    const frit_node *first = fusions[0].nodes[0];
+    frit_webgpu_matrices m = {0};
+    *n_done = 0;
+    while (m.n < n && m.n < FRIT_WEBGPU_STACK && is_stacked(&fusions[m.n], first)) {
+        m.list[m.n] = matrix_of(fusions[m.n].nodes[0]);
+        m.n++;
+    }
+    if (m.n < 2 || !frit_webgpu_fits_one(exec->device, &m)) return FRIT_OK;
+    const bool is_int = is_int_product(exec, first);
+    const product p = {.linear = first, .result = first};
+    const frit_webgpu_tensor *w;
+    FRIT_TRY(frit_webgpu_matrices_acquire(exec->device, &m, &w));
+    FRIT_TRY(add_input(exec, first->src[0], is_int));
+    FRIT_TRY(add_part(exec, &p, w, 0, is_int));
+    frit_webgpu_launch *l = &exec->launches[exec->n_launches - 1];
+    frit_webgpu_define(&l->wanted, "STACK", m.n);
+    int64_t at = 0;
+    for (int i = 0; i < m.n; i++) {
+        const frit_node *node = fusions[i].nodes[0];
+        const int64_t n_out = frit_node_width(node);
+        l->params[STACK_PARAMS + 4 * i] = (uint32_t)at;
+        l->params[STACK_PARAMS + 4 * i + 1] = frit_webgpu_offset(exec, node);
+        l->params[STACK_PARAMS + 4 * i + 2] = (uint32_t)n_out;
+        at += (n_out + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS;
+    }
+    *n_done = m.n;
+    return FRIT_OK;
+}
+
+frit_status frit_webgpu_lower_embed(frit_exec *exec, const frit_fusion *fusion)
+{
+    enum { TOKENS = 4, POSITIONS = 5 };   // words of kernels/step.wgsl
+    const frit_node *node = fusion->nodes[0];
+    const bool by_position = frit_node_storage(node->src[1])->input == FRIT_INPUT_POSITIONS;
+    const frit_webgpu_tensor *table;
+    FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, frit_node_storage(node->src[0])->tensor, true, &table));
+    for (int i = 0; i < table->n_parts; i++) {
+        const int64_t width = frit_node_width(node);
+        frit_webgpu_launch *l;
+        FRIT_TRY(frit_webgpu_launch_new(exec, node, "embed.wgsl", &l));
+        frit_webgpu_bind_buffer(l, 'r', &table->parts[i]);
+        frit_webgpu_bind_buffer(l, 'r', &table->parts[i]);
+        define_type(&l->wanted, table->tensors[0].dtype);
+        frit_webgpu_define(&l->wanted, "IDS", by_position ? POSITIONS : TOKENS);
+        l->params[0] = frit_webgpu_offset(exec, node);
+        l->params[1] = (uint32_t)width;
+        l->params[2] = (uint32_t)((width + BLOCK - 1) / BLOCK);
+        l->params[3] = (uint32_t)(i * table->part_rows * FRIT_TILE_ROWS);
+        l->params[4] = (uint32_t)((i + 1) * table->part_rows * FRIT_TILE_ROWS);
+        l->n[0] = l->params[2];
+        l->grid = frit_webgpu_grid_rows;
+    }
+    return FRIT_OK;
+}
