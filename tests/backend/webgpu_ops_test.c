@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT
+// Compares ops on a GPU through WebGPU with plain C on the CPU: several sequences in one step, page boundaries, all
+// weight types and cache types. Arguments are weight types: only products of these types run.
+#include "backend/webgpu_device.h"
+#include "backend/weights.h"
+#include "backend/world.h"
+
+#include <math.h>
+
+enum { WIDTH = 8192 };   // numbers of a row; ops use a part of them
+
+typedef struct source {
+    world *w;
+    frit_node *rows;   // [T, WIDTH]
+    int64_t at;
+} source;
+
+static void open_any(world *w, source *s, uint64_t seed)
+{
+    static int shapes[][4][2] = {{{0, 1}}, {{0, 7}}, {{5, 1}, {40, 1}, {0, 1}}, {{0, 9}, {31, 2}, {64, 1}, {3, 25}}};
+    static const int n_seqs[] = {1, 1, 3, 4};
+    world_open(w, n_seqs[seed % 4], shapes[seed % 4], seed);
+    *s = (source){.w = w, .rows = world_rows(w, WIDTH)};
+}
+
+static frit_node *take(source *s, int64_t n)
+{
+    assert_true(s->at + n <= WIDTH);
+    s->at += n;
+    return frit_slice(&s->w->graph, s->rows, s->at - n, n);
+}
+
+static frit_node *take_heads(source *s, int64_t n_heads, int64_t dim)
+{
+    return frit_reshape(&s->w->graph, take(s, n_heads * dim), 2, (int64_t[]){n_heads, dim});
+}
+
+// ------------------------------------------------------------------------------- both devices
+
+static frit_device *gpu;
+
+typedef struct gpu_cache {
+    frit_cache cache;
+    frit_cache_layer layer;
+    frit_memory *memory;
+} gpu_cache;
+
+// Copies the cache that world_reset_cache made on the host.
+static void copy_cache(const world *w, gpu_cache *c)
+{
+    const uint64_t n_pages = (uint64_t)w->n_pages, k = n_pages * w->layer.k.page_bytes,
+                   v = n_pages * w->layer.v.page_bytes;
+    c->layer = w->layer;
+    c->layer.k.offset = 0;
+    c->layer.v.offset = k;
+    assert_ok(gpu->backend->alloc(gpu, k + v + 64, &c->memory));
+    if (k > 0) assert_ok(gpu->backend->write(gpu, (frit_address){c->memory, 0}, w->layer.k.pages, k));
+    if (v > 0) assert_ok(gpu->backend->write(gpu, (frit_address){c->memory, k}, w->layer.v.pages, v));
+    c->cache = (frit_cache){.layers = &c->layer, .n_layers = 1, .memory = c->memory};
+}
+
+static void run_on_gpu(world *w, const gpu_cache *c, float *result)
+{
+    frit_exec *exec;
+    for (int i = 0; i < w->graph.n_nodes; i++)
+        if (!frit_node_is_ids(w->graph.nodes[i]) && w->graph.nodes[i]->op != FRIT_OP_WEIGHT &&
+            w->graph.nodes[i]->op != FRIT_OP_RESHAPE && !gpu->backend->runs(gpu, w->graph.nodes[i]))
+            fail_msg("op %s runs on another device", frit_op_get(w->graph.nodes[i]->op)->name);
+    world_plan_for(w, gpu->backend->can_join, gpu);
+    assert_ok(gpu->backend->prepare(gpu, w->plan, &c->cache, &exec));
+    world_step(w, gpu, exec);
+    assert_ok(gpu->backend->read(gpu, gpu->backend->value(exec, w->graph.output), result,
+                                 world_result_size(w) * sizeof *result));
+    gpu->backend->exec_free(gpu, exec);
+}
+
+// Uses a new device, because an old one might have tensors of another world at the same addresses.
+static double error_of(world *w)
+{
+    gpu_cache c;
+    frit_webgpu_use_library(webgpu_library());
+    assert_ok(frit_backend_webgpu.open(&gpu, &(frit_device_options){.n_threads = 1}));
+    world_plan(w, false);
+    const size_t n = world_result_size(w);
+    float *expected = malloc(n * sizeof *expected), *found = malloc(n * sizeof *found);
+    world_reset_cache(w);
+    copy_cache(w, &c);
+    world_run(w, "reference", 1, expected);
+    run_on_gpu(w, &c, found);
+    const double error = nmse(found, expected, n);
+    gpu->backend->release(gpu, c.memory);
+    gpu->backend->close(gpu);
+    free(expected);
+    free(found);
+    return error;
+}
+
+static void compare(world *w, double limit, const char *what)
+{
+    const double error = error_of(w);
+    if (!(error <= limit)) fail_msg("%s: %.1e, expected at most %.1e", what, error, limit);
+}
+
+// ------------------------------------------------------------------------------- ops
+
+static frit_node *make_pair(source *s, int kind)
+{
+    frit_graph *g = &s->w->graph;
+    frit_node *x = take(s, 96);
+    switch (kind) {
+    case 0:
+        return frit_add(g, x, take(s, 96));
+    case 1:
+        return frit_mul(g, x, take(s, 96));
+    case 2:
+        return frit_mul(g, x, world_vector(s->w, 96));
+    case 3:
+        return frit_scale(g, x, 1.5F);
+    case 4:
+        return frit_softcap(g, x, 0.75F);
+    case 5:
+        return frit_clamp(g, x, -0.5F, 0.25F);
+    case 6:
+        return frit_concat(g, x, take(s, 33));
+    case 7:
+        return frit_slice(g, x, 5, 17);
+    case 8:
+        return frit_scale_rows(g, frit_reshape(g, x, 2, (int64_t[]){4, 24}), take_heads(s, 4, 1));
+    case 9:
+        return frit_softmax(g, x);
+    case 10:
+        return frit_gaussian_topk(g, x, 0.5F);
+    case 11:
+        return frit_rms_match(g, x, take(s, 96), 1e-5F);
+    case 12:
+        return frit_take_rows(g, x, s->w->out_node);
+    case 13:
+        return frit_xielu_node(g, x, (frit_xielu){0.8F, 0.6F, 0.5F, -1e-6F});
+    case 14:
+        return frit_mix_streams(g, frit_reshape(g, x, 2, (int64_t[]){3, 32}), take_heads(s, 2, 3));
+    default:
+        return NULL;
+    }
+}
+
+static void ops_on_numbers_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_webgpu();
+    for (int kind = 0;; kind++) {
+        world w;
+        source s;
+        char what[32];
+        open_any(&w, &s, (uint64_t)kind);
+        w.graph.output = make_pair(&s, kind);
+        if (!w.graph.output) {
+            world_close(&w);
+            break;
+        }
+        snprintf(what, sizeof what, "op %s", frit_op_get(w.graph.output->op)->name);
+        compare(&w, 1e-11, what);
+        world_close(&w);
+    }
+}
+
+static void activations_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_webgpu();
+    for (int act = 0; act < FRIT_ACT_COUNT; act++) {
+        world w;
+        source s;
+        char what[32];
+        snprintf(what, sizeof what, "activation %d", act);
+        open_any(&w, &s, (uint64_t)act);
+        frit_node *x = frit_scale(&w.graph, take(&s, 512), 4);
+        w.graph.output =
+            act % 2 ? frit_glu(&w.graph, x, take(&s, 512), (frit_act)act) : frit_activate(&w.graph, x, (frit_act)act);
+        compare(&w, 1e-11, what);
+        world_close(&w);
+    }
+}
+
+static void norms_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {1, 33, 64, 600, 4096};
+    require_webgpu();
+    for (size_t i = 0; i < 2 * FRIT_COUNT(widths); i++) {
+        world w;
+        source s;
+        const int64_t n = widths[i / 2];
+        open_any(&w, &s, i);
+        frit_node *x = take(&s, n), *weight = world_vector(&w, n);
+        w.graph.output = i % 2 ? frit_layer_norm(&w.graph, x, weight, world_vector(&w, n), 1e-5F)
+                               : frit_rms_norm(&w.graph, x, i % 4 ? weight : NULL, 1e-5F);
+        compare(&w, 1e-11, i % 2 ? "layer norm" : "norm");
+        world_close(&w);
+    }
+}
+
+static void rotations_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_webgpu();
+    for (int i = 0; i < 4; i++) {
+        world w;
+        world_open(&w, 2, (int[][2]){{0, 3}, {i % 2 ? 100000 : 7, 2}}, (uint64_t)i);
+        source s = {.w = &w, .rows = world_rows(&w, WIDTH)};
+        const frit_rope rope = {i < 2 ? FRIT_ROPE_INTERLEAVED : FRIT_ROPE_NEOX, 16, i % 2 ? 8 : 0, 1.25F};
+        frit_tensor *frequencies = world_tensor(&w, FRIT_DTYPE_F32, 0, 8, 0);
+        for (int k = 0; k < 8; k++) ((float *)(uintptr_t)frequencies->data)[k] = powf(10000, (float)-k / 8);
+        w.graph.output = frit_rotate(&w.graph, take_heads(&s, 3, 24), w.position_node,
+                                     frit_weight_node(&w.graph, frequencies), NULL, rope);
+        compare(&w, 1e-11, "rope");
+        world_close(&w);
+    }
+}
+
+// ------------------------------------------------------------------------------- products
+
+static char **wanted;
+
+static bool is_wanted(const char *name)
+{
+    for (char **word = wanted; word && *word; word++)
+        if (strcmp(name, *word) == 0) return true;
+    return !wanted || !*wanted;
+}
+
+// kind: 0 a product, 1 with a bias and a factor, 2 with a residual, 3 gates and values.
+static void compare_product(frit_dtype dtype, uint64_t seed, int64_t n_in, int64_t n_out, int kind)
+{
+    world w;
+    source s;
+    char what[96];
+    open_any(&w, &s, seed);
+    frit_node *x = take(&s, n_in), *y;
+    frit_tensor *a = world_tensor(&w, dtype, n_out, n_in, 0), *b = world_tensor(&w, dtype, n_out, n_in, 0);
+    for (int64_t i = 0; i < n_out; i++) {
+        random_weights(&w.rng, dtype, (uint8_t *)(uintptr_t)a->data + (size_t)i * frit_dtype_row_bytes(dtype, n_in),
+                       n_in);
+        random_weights(&w.rng, dtype, (uint8_t *)(uintptr_t)b->data + (size_t)i * frit_dtype_row_bytes(dtype, n_in),
+                       n_in);
+    }
+    y = frit_matmul(&w.graph, frit_weight_node(&w.graph, a), x, kind == 1 ? world_vector(&w, n_out) : NULL);
+    if (kind == 2) y = frit_add(&w.graph, take(&s, n_out), y);
+    if (kind == 3)
+        y = frit_glu(&w.graph, y, frit_matmul(&w.graph, frit_weight_node(&w.graph, b), x, NULL), FRIT_ACT_SILU);
+    w.graph.output = y;
+    snprintf(what, sizeof what, "product of %s, %d x %d, kind %d, seed %d", frit_dtype_get(dtype)->name, (int)n_out,
+             (int)n_in, kind, (int)seed);
+    compare(&w, 1e-8, what);
+    world_close(&w);
+}
+
+static bool has_products(frit_dtype dtype)
+{
+    world w;
+    source s;
+    open_any(&w, &s, 0);
+    frit_tensor *a = world_tensor(&w, dtype, 16, 256, 0);
+    frit_node *y = frit_matmul(&w.graph, frit_weight_node(&w.graph, a), take(&s, 256), NULL);
+    const bool runs = y && frit_backend_webgpu.runs(NULL, y);
+    world_close(&w);
+    return runs;
+}
+
+static void products_of_all_types_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_webgpu();
+    for (int t = 0; t < FRIT_DTYPE_COUNT; t++) {
+        if (!has_products((frit_dtype)t) || !is_wanted(frit_dtype_get((frit_dtype)t)->name)) continue;
+        compare_product((frit_dtype)t, 0, 256, 32, 0);
+        compare_product((frit_dtype)t, 1, 1280, 40, 1);
+        compare_product((frit_dtype)t, 2, 2304, 24, 2);
+        compare_product((frit_dtype)t, 3, 512, 48, 3);
+    }
+}
+
+static void short_rows_are_padded(void **state)
+{
+    (void)state;
+    static const frit_dtype types[] = {FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16, FRIT_DTYPE_F32,
+                                       FRIT_DTYPE_MXFP4};
+    require_webgpu();
+    for (size_t i = 0; i < FRIT_COUNT(types); i++)
+        for (int kind = 0; kind < 3; kind++) compare_product(types[i], i, 32 + 64 * (int64_t)i, 7 + (int64_t)i, kind);
+}
+
+// ------------------------------------------------------------------------------- the cache
+
+// Keys of types without blocks are transposed, as the engine lays them out.
+static void make_cache(world *w, frit_kv_types types, int n_kv, int dim)
+{
+    world_cache(w, types, n_kv, dim, dim);
+    w->layer.k.transposed = frit_dtype_get(types.k)->block_elems == 1;
+}
+
+static void compare_attention(frit_kv_types types, int n_head, int n_kv, int dim, frit_attend attend, uint64_t seed,
+                              double limit)
+{
+    world w;
+    source s;
+    char what[96];
+    open_any(&w, &s, seed);
+    make_cache(&w, types, n_kv, dim);
+    frit_node *written = frit_kv_write(&w.graph, take_heads(&s, n_kv, dim), take_heads(&s, n_kv, dim), 0);
+    w.graph.output = frit_attend_node(&w.graph, take_heads(&s, n_head, dim), written, attend, dim);
+    snprintf(what, sizeof what, "attention of %s and %s, %d of %d heads of %d, seed %d", frit_dtype_get(types.k)->name,
+             frit_dtype_get(types.v)->name, n_head, n_kv, dim, (int)seed);
+    compare(&w, limit, what);
+    world_close(&w);
+}
+
+static void caches_of_all_types_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    static const struct {
+        frit_dtype dtype;
+        double limit;
+    } types[] = {{FRIT_DTYPE_F32, 1e-11},
+                 {FRIT_DTYPE_F16, 1e-11},
+                 {FRIT_DTYPE_BF16, 1e-11},
+                 {FRIT_DTYPE_Q8_0, 1e-6},
+                 {FRIT_DTYPE_Q4_0, 1e-4}};
+    require_webgpu();
+    for (size_t i = 0; i < FRIT_COUNT(types); i++)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            const frit_kv_types both = {types[i].dtype, types[i].dtype}, mixed = {types[i].dtype, FRIT_DTYPE_F16};
+            compare_attention(both, 4, 2, 64, (frit_attend){.scale = 0.125F}, seed, types[i].limit);
+            if (seed == 3) compare_attention(mixed, 7, 1, 128, (frit_attend){.scale = 0.1F}, seed, types[i].limit);
+        }
+}
+
+static void attention_has_all_properties(void **state)
+{
+    (void)state;
+    static const frit_attend kinds[] = {{.scale = 0.2F, .window = 9},
+                                        {.scale = 0.2F, .chunk = 16},
+                                        {.scale = 0.2F, .softcap = 3},
+                                        {.scale = 0.2F, .alibi = 8},
+                                        {.scale = 0.2F, .bidirectional = true},
+                                        {.scale = 0.2F, .temp_scale = 0.1F, .temp_offset = 1, .temp_length = 8}};
+    require_webgpu();
+    for (size_t i = 0; i < FRIT_COUNT(kinds); i++) compare_attention(KV_F32, 6, 2, 32, kinds[i], 3, 1e-10);
+    compare_attention(KV_F32, 20, 1, 80, kinds[0], 2, 1e-10);
+    compare_attention(KV_F16, 2, 2, 256, kinds[1], 1, 1e-10);
+}
+
+// More positions than one part of attention has.
+static void long_texts_have_parts(void **state)
+{
+    (void)state;
+    static const frit_dtype types[] = {FRIT_DTYPE_F16, FRIT_DTYPE_Q8_0};
+    require_webgpu();
+    for (size_t i = 0; i < FRIT_COUNT(types); i++) {
+        world w;
+        world_open(&w, 2, (int[][2]){{1000, 1}, {300, 2}}, i);
+        source s = {.w = &w, .rows = world_rows(&w, WIDTH)};
+        make_cache(&w, (frit_kv_types){types[i], types[i]}, 2, 64);
+        frit_node *written = frit_kv_write(&w.graph, take_heads(&s, 2, 64), take_heads(&s, 2, 64), 0);
+        w.graph.output = frit_attend_node(&w.graph, take_heads(&s, 4, 64), written, (frit_attend){.scale = 0.3F}, 64);
+        compare(&w, types[i] == FRIT_DTYPE_F16 ? 1e-10 : 1e-6, "long text");
+        world_close(&w);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    wanted = argv + 1;
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test(ops_on_numbers_are_those_of_the_reference),
+        cmocka_unit_test(activations_are_those_of_the_reference),
+        cmocka_unit_test(norms_are_those_of_the_reference),
+        cmocka_unit_test(rotations_are_those_of_the_reference),
+        cmocka_unit_test(products_of_all_types_are_those_of_the_reference),
+        cmocka_unit_test(short_rows_are_padded),
+        cmocka_unit_test(caches_of_all_types_are_those_of_the_reference),
+        cmocka_unit_test(attention_has_all_properties),
+        cmocka_unit_test(long_texts_have_parts),
+    };
+    const struct CMUnitTest products[] = {cmocka_unit_test(products_of_all_types_are_those_of_the_reference)};
+    return argc > 1 ? cmocka_run_group_tests(products, NULL, NULL) : cmocka_run_group_tests(all, NULL, NULL);
+}
