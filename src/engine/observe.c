@@ -28,10 +28,10 @@ static int64_t width_of(const frit_node *node)
     return node->shape[node->n_dims - 1];
 }
 
-static bool is_listed(const frit_plan_part *part, const char *name, const frit_node *x)
+static bool is_listed(const frit_planned_segment *planned, const char *name, const frit_node *x)
 {
-    for (int i = 0; i < part->n_observed; i++)
-        if (strcmp(part->observed[i].name, name) == 0 && part->observed[i].x == x) return true;
+    for (int i = 0; i < planned->n_observed; i++)
+        if (strcmp(planned->observed[i].name, name) == 0 && planned->observed[i].x == x) return true;
     return false;
 }
 
@@ -59,11 +59,12 @@ static frit_status enter_importance(frit_importance *importance, frit_observed *
 
 // Enters a tensor once. A tensor that reads two inputs is entered with the first one, because other tensors may share
 // it.
-static frit_status enter_input(const frit_input_observer *inputs, const frit_plan_part *part, frit_observed *observed)
+static frit_status enter_input(const frit_input_observer *inputs, const frit_planned_segment *planned,
+                               frit_observed *observed)
 {
     int64_t same = -1;
-    for (int i = 0; i < part->n_observed; i++) {
-        const frit_observed *other = &part->observed[i];
+    for (int i = 0; i < planned->n_observed; i++) {
+        const frit_observed *other = &planned->observed[i];
         if (strcmp(other->name, observed->name) == 0) return FRIT_OK;
         if (other->x == observed->x && other->route == observed->route && other->width == observed->width && same < 0)
             same = other->index;
@@ -73,21 +74,21 @@ static frit_status enter_input(const frit_input_observer *inputs, const frit_pla
 }
 
 // Sets *is_wanted if the input must be a result of the plan.
-static frit_status add_observed(const frit_engine *engine, frit_plan_part *part, frit_observed observed,
+static frit_status add_observed(const frit_engine *engine, frit_planned_segment *planned, frit_observed observed,
                                 bool *is_wanted)
 {
     const struct frit_observer *observer = engine->observer;
     *is_wanted = false;
-    if (is_listed(part, observed.name, observed.x)) return FRIT_OK;
+    if (is_listed(planned, observed.name, observed.x)) return FRIT_OK;
     observed.index = -1;
     if (observer->importance) FRIT_TRY(enter_importance(observer->importance, &observed));
-    if (observer->inputs.add) FRIT_TRY(enter_input(&observer->inputs, part, &observed));
+    if (observer->inputs.add) FRIT_TRY(enter_input(&observer->inputs, planned, &observed));
     *is_wanted = observer->importance || observed.index >= 0;
-    if (*is_wanted) part->observed[part->n_observed++] = observed;
+    if (*is_wanted) planned->observed[planned->n_observed++] = observed;
     return FRIT_OK;
 }
 
-static frit_status add_product(const frit_engine *engine, frit_plan_part *part, frit_graph *graph,
+static frit_status add_product(const frit_engine *engine, frit_planned_segment *planned, frit_graph *graph,
                                const frit_node *node, size_t row)
 {
     const int route = products[row].route;
@@ -104,7 +105,7 @@ static frit_status add_product(const frit_engine *engine, frit_plan_part *part, 
                                         .n_values = width_of(node->src[0]) * n_matrices,
                                         .n_counts = route > 0 ? n_matrices : 1};
         bool is_wanted;
-        FRIT_TRY(add_observed(engine, part, observed, &is_wanted));
+        FRIT_TRY(add_observed(engine, planned, observed, &is_wanted));
         if (!is_wanted) continue;
         add_result(graph, x);
         if (route > 0) add_result(graph, (frit_node *)(uintptr_t)observed.route);
@@ -134,47 +135,47 @@ static void find_live(const frit_graph *graph, bool *is_live, const frit_node **
     }
 }
 
-frit_status frit_observe_keep(const frit_engine *engine, frit_plan_part *part, frit_graph *graph,
+frit_status frit_observe_keep(const frit_engine *engine, frit_planned_segment *planned, frit_graph *graph,
                               const frit_tensor *head)
 {
     const size_t n = (size_t)graph->n_nodes;
     frit_node **results = frit_arena_new(graph->arena, frit_node *, 3 * n + 1);
     const frit_node **stack = frit_arena_new(graph->arena, const frit_node *, n + 1);
     bool *is_live = frit_arena_new(graph->arena, bool, n + 1);
-    part->observed = frit_arena_new(graph->arena, frit_observed, 2 * n + 1);
-    if (!results || !stack || !is_live || !part->observed)
-        return frit_fail_memory(n * sizeof *part->observed, "what products read");
+    planned->observed = frit_arena_new(graph->arena, frit_observed, 2 * n + 1);
+    if (!results || !stack || !is_live || !planned->observed)
+        return frit_fail_memory(n * sizeof *planned->observed, "what products read");
     find_live(graph, is_live, stack);
     for (int i = 0; i < graph->n_results; i++) results[i] = graph->results[i];
     graph->results = results;
     for (size_t i = 0; i < n; i++)
         for (size_t row = 0; row < FRIT_COUNT(products) && is_live[i]; row++)
             if (graph->nodes[i]->op == products[row].op)
-                FRIT_TRY(add_product(engine, part, graph, graph->nodes[i], row));
+                FRIT_TRY(add_product(engine, planned, graph, graph->nodes[i], row));
     if (!graph->output) return FRIT_OK;
     bool reads_output = false;
     const int64_t width = width_of(graph->output);
     if (head) {
         const frit_node *x = frit_node_storage(graph->output);
         const frit_observed observed = {.name = head->name, .x = x, .width = width, .n_values = width, .n_counts = 1};
-        FRIT_TRY(add_observed(engine, part, observed, &reads_output));
+        FRIT_TRY(add_observed(engine, planned, observed, &reads_output));
     }
-    if (engine->observer->layers.no_results && !reads_output && part->n_observed > 0) graph->output = NULL;
+    if (engine->observer->layers.no_results && !reads_output && planned->n_observed > 0) graph->output = NULL;
     return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------------- steps
 
 typedef struct adding {
-    const frit_plan_part *part;
+    const frit_planned_segment *planned;
     const frit_batch *batch;
     const frit_importance *importance;
 } adding;
 
-static const float *values_of(const frit_plan_part *part, const frit_node *node)
+static const float *values_of(const frit_planned_segment *planned, const frit_node *node)
 {
-    const frit_address at = part->device->backend->value(part->exec, node);
-    return (const float *)(const void *)((const char *)part->device->backend->map(at.memory) + at.offset);
+    const frit_address at = planned->device->backend->value(planned->exec, node);
+    return (const float *)(const void *)((const char *)planned->device->backend->map(at.memory) + at.offset);
 }
 
 static int64_t rows_of(const frit_node *node, const frit_batch *batch)
@@ -201,7 +202,7 @@ static void add_rows(const float *x, int64_t n_rows, int64_t width, int64_t begi
 static void add_experts(const frit_observed *o, const adding *a, int64_t width, int64_t begin, int64_t end,
                         const frit_importance_entry *entry)
 {
-    const float *x = values_of(a->part, o->x), *route = values_of(a->part, o->route);
+    const float *x = values_of(a->planned, o->x), *route = values_of(a->planned, o->route);
     const int64_t n_rows = rows_of(o->route, a->batch), n_used = o->route->shape[2];
     const int64_t n_each = elems_of_row(o->x) / width;   // rows of x for one token: 1, or one for each expert
     for (int64_t t = 0; t < n_rows; t++)
@@ -216,8 +217,8 @@ static void add_experts(const frit_observed *o, const adding *a, int64_t width, 
 static void add_part(void *ctx, int thread, int n_threads)
 {
     const adding *a = ctx;
-    for (int i = 0; i < a->part->n_observed; i++) {
-        const frit_observed *o = &a->part->observed[i];
+    for (int i = 0; i < a->planned->n_observed; i++) {
+        const frit_observed *o = &a->planned->observed[i];
         const frit_importance_entry *entry = &a->importance->entries[o->entry];
         const int64_t width = o->route ? o->n_values / o->n_counts : o->n_values;
         const int64_t begin = width * thread / n_threads, end = width * (thread + 1) / n_threads;
@@ -227,16 +228,16 @@ static void add_part(void *ctx, int thread, int n_threads)
             continue;
         }
         const int64_t n_rows = rows_of(o->x, a->batch) * elems_of_row(o->x) / width;
-        add_rows(values_of(a->part, o->x), n_rows, width, begin, end, entry->sums);
+        add_rows(values_of(a->planned, o->x), n_rows, width, begin, end, entry->sums);
         if (begin == 0) entry->counts[0] += n_rows;
     }
 }
 
 // Lists the rows that each expert or head reads.
-static void list_rows(const frit_observed *o, const frit_plan_part *part, const frit_batch *batch,
+static void list_rows(const frit_observed *o, const frit_planned_segment *planned, const frit_batch *batch,
                       frit_input_rows *rows, int64_t *indices, int32_t *each)
 {
-    const float *route = o->route ? values_of(part, o->route) : NULL;
+    const float *route = o->route ? values_of(planned, o->route) : NULL;
     const int64_t n_each = o->n_values / o->width, n_per_token = elems_of_row(o->x) / o->width;
     const int64_t n_used = route ? o->route->shape[2] : n_per_token;
     rows->n = 0;
@@ -251,35 +252,35 @@ static void list_rows(const frit_observed *o, const frit_plan_part *part, const 
     rows->each = each;
 }
 
-static frit_status pass_input(const frit_engine *engine, const frit_observed *o, const frit_plan_part *part,
+static frit_status pass_input(const frit_engine *engine, const frit_observed *o, const frit_planned_segment *planned,
                               const frit_batch *batch)
 {
     const frit_input_observer *inputs = &engine->observer->inputs;
-    frit_input_rows rows = {.x = values_of(part, o->x), .n = rows_of(o->x, batch) * elems_of_row(o->x) / o->width};
+    frit_input_rows rows = {.x = values_of(planned, o->x), .n = rows_of(o->x, batch) * elems_of_row(o->x) / o->width};
     if (o->n_values == o->width && !o->route) return inputs->add(inputs->ctx, o->index, &rows, engine->observer->pool);
     const int64_t n = o->route ? rows_of(o->route, batch) * o->route->shape[2] : rows.n;
     int64_t *indices = calloc((size_t)n + 1, sizeof *indices);
     int32_t *each = calloc((size_t)n + 1, sizeof *each);
     frit_status status = indices && each ? FRIT_OK : frit_fail_memory((size_t)n * sizeof *indices, o->name);
-    if (status == FRIT_OK) list_rows(o, part, batch, &rows, indices, each);
+    if (status == FRIT_OK) list_rows(o, planned, batch, &rows, indices, each);
     if (status == FRIT_OK) status = inputs->add(inputs->ctx, o->index, &rows, engine->observer->pool);
     free(indices);
     free(each);
     return status;
 }
 
-frit_status frit_observe_part(const frit_engine *engine, const frit_plan_part *part, const frit_batch *batch,
-                              frit_ticket ticket)
+frit_status frit_observe_segment(const frit_engine *engine, const frit_planned_segment *planned,
+                                 const frit_batch *batch, frit_ticket ticket)
 {
-    const frit_backend *backend = part->device->backend;
-    if (part->n_observed == 0) return FRIT_OK;
-    FRIT_TRY(backend->wait(part->device, ticket));
+    const frit_backend *backend = planned->device->backend;
+    if (planned->n_observed == 0) return FRIT_OK;
+    FRIT_TRY(backend->wait(planned->device, ticket));
     if (!backend->map)
         return frit_fail(FRIT_E_UNSUPPORTED, "importance is measured on the CPU, not on %s", backend->name);
-    adding a = {part, batch, engine->observer->importance};
+    adding a = {planned, batch, engine->observer->importance};
     if (a.importance) frit_pool_run(engine->observer->pool, add_part, &a);
-    for (int i = 0; i < part->n_observed && engine->observer->inputs.add; i++)
-        if (part->observed[i].index >= 0) FRIT_TRY(pass_input(engine, &part->observed[i], part, batch));
+    for (int i = 0; i < planned->n_observed && engine->observer->inputs.add; i++)
+        if (planned->observed[i].index >= 0) FRIT_TRY(pass_input(engine, &planned->observed[i], planned, batch));
     return FRIT_OK;
 }
 
@@ -324,10 +325,10 @@ void frit_observe_rows(frit_engine *engine, frit_observed_rows rows)
     if (engine->observer) engine->observer->rows = rows;
 }
 
-frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *part, frit_address to,
+frit_status frit_observe_give(const frit_engine *engine, const frit_planned_segment *planned, frit_address to,
                               const frit_batch *batch)
 {
-    const frit_backend *backend = part->device->backend;
+    const frit_backend *backend = planned->device->backend;
     const frit_observed_rows *rows = &engine->observer->rows;
     const int64_t n_embd = engine->hp.n_embd;
     for (int32_t r = 0; r < batch->n_seqs; r++) {
@@ -338,7 +339,7 @@ frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *p
         if (backend->map)
             frit_pool_copy(engine->observer->pool, (char *)backend->map(at.memory) + at.offset, from, (size_t)n_bytes);
         else
-            FRIT_TRY(backend->write(part->device, at, from, n_bytes));
+            FRIT_TRY(backend->write(planned->device, at, from, n_bytes));
     }
     return FRIT_OK;
 }

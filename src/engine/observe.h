@@ -68,14 +68,14 @@ frit_status frit_observe_inputs(frit_engine *engine, const frit_input_observer *
 // Restricts steps to some layers while the engine observes. Called before the first step.
 void frit_observe_layers(frit_engine *engine, frit_observed_layers layers);
 void frit_observe_rows(frit_engine *engine, frit_observed_rows rows);
-// Copies frit_observed_rows.given of a step to the input of a part.
-frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *part, frit_address to,
+// Copies frit_observed_rows.given of a step to the input of a segment.
+frit_status frit_observe_give(const frit_engine *engine, const frit_planned_segment *planned, frit_address to,
                               const frit_batch *batch);
 // Adds the inputs of a segment's products to its results, before the segment is planned. `head` is the matrix that
 // reads the graph's output if that is hidden states, or NULL.
-frit_status frit_observe_keep(const frit_engine *engine, frit_plan_part *part, frit_graph *graph,
+frit_status frit_observe_keep(const frit_engine *engine, frit_planned_segment *planned, frit_graph *graph,
                               const frit_tensor *head);
 // Passes on the inputs of a step that was submitted.
-frit_status frit_observe_part(const frit_engine *engine, const frit_plan_part *part, const frit_batch *batch,
-                              frit_ticket ticket);
+frit_status frit_observe_segment(const frit_engine *engine, const frit_planned_segment *planned,
+                                 const frit_batch *batch, frit_ticket ticket);
 void frit_observer_free(struct frit_observer *observer);

@@ -82,7 +82,7 @@ static bool needs_cpu(const frit_engine *engine)
     const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
     const size_t n = sizeof engine->plans.classes / sizeof *classes;
     for (size_t i = 0; i < n; i++)
-        for (int k = 0; classes[i].parts && k < classes[i].segments.n; k++)
+        for (int k = 0; classes[i].planned && k < classes[i].segments.n; k++)
             if (classes[i].segments.list[k].device > 0) return true;
     return false;
 }

@@ -46,7 +46,7 @@ static const char *op_on_cpu(const frit_engine *engine)
     const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
     const size_t n = sizeof engine->plans.classes / sizeof *classes;
     for (size_t i = 0; i < n; i++) {
-        for (int k = 0; classes[i].parts && k < classes[i].segments.n; k++) {
+        for (int k = 0; classes[i].planned && k < classes[i].segments.n; k++) {
             const frit_segment *segment = &classes[i].segments.list[k];
             for (int j = 0; segment->device > 0 && j < segment->graph.n_nodes; j++) {
                 const frit_node *node = segment->graph.nodes[j];
@@ -422,8 +422,8 @@ static size_t n_on(const frit_engine *engine, const char *device, size_t *n_stre
     const frit_shape_class *c = &engine->plans.classes[0][0][FRIT_PLAN_LOGITS][FRIT_N_CLASSES - 1];
     *n_streaming = 0;
     for (int k = 0; k < c->segments.n; k++) {
-        n += strcmp(c->parts[k].device->backend->name, device) == 0;
-        *n_streaming += c->parts[k].streams;
+        n += strcmp(c->planned[k].device->backend->name, device) == 0;
+        *n_streaming += c->planned[k].streams;
     }
     return n;
 }

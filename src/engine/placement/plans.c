@@ -55,31 +55,31 @@ static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key ke
     FRIT_TRY(build_graph(engine, i, key, c));
     FRIT_TRY(frit_segments_make(&c->segments, &c->graph,
                                 key.streams ? &engine->weight_stream.placement : &engine->placement));
-    c->parts = frit_arena_new(&c->arena, frit_plan_part, (size_t)c->segments.n);
-    if (!c->parts) return frit_fail_memory((size_t)c->segments.n * sizeof *c->parts, "plans");
+    c->planned = frit_arena_new(&c->arena, frit_planned_segment, (size_t)c->segments.n);
+    if (!c->planned) return frit_fail_memory((size_t)c->segments.n * sizeof *c->planned, "plans");
     if (key.streams) frit_weight_stream_resolve(engine, c);
     for (int k = 0; k < c->segments.n; k++) {
-        frit_device *device = c->parts[k].device = engine->devices[c->segments.list[k].device];
+        frit_device *device = c->planned[k].device = engine->devices[c->segments.list[k].device];
         const frit_plan_options options = {.no_fuse = engine->no_fuse,
                                            .is_fused = true,
                                            .decode_kernels = i < PREFILL_CLASS,
                                            .joins_sequences = i == JOINED_CLASS,
-                                           .streams = c->parts[k].streams,
+                                           .streams = c->planned[k].streams,
                                            .early_prologues = device->backend->early_prologues,
                                            .can_join = device->backend->can_join,
                                            .device = device};
         if (engine->observer)
-            FRIT_TRY(frit_observe_keep(engine, &c->parts[k], &c->segments.list[k].graph,
+            FRIT_TRY(frit_observe_keep(engine, &c->planned[k], &c->segments.list[k].graph,
                                        k == c->segments.output ? hidden_head(engine, key.kind) : NULL));
-        FRIT_TRY(frit_plan_new(&c->parts[k].plan, &c->segments.list[k].graph, &options));
+        FRIT_TRY(frit_plan_new(&c->planned[k].plan, &c->segments.list[k].graph, &options));
     }
     return FRIT_OK;
 }
 
 static void free_class(frit_shape_class *c)
 {
-    for (int k = 0; c->parts && k < c->segments.n; k++)
-        if (c->parts[k].exec) c->parts[k].device->backend->exec_free(c->parts[k].device, c->parts[k].exec);
+    for (int k = 0; c->planned && k < c->segments.n; k++)
+        if (c->planned[k].exec) c->planned[k].device->backend->exec_free(c->planned[k].device, c->planned[k].exec);
     frit_arena_free(&c->arena);
     *c = (frit_shape_class){0};
 }
@@ -88,9 +88,9 @@ static frit_status make_class(const frit_engine *engine, int i, frit_plan_key ke
 {
     frit_status status = make_plans(engine, i, key, c);
     for (int k = 0; status == FRIT_OK && k < c->segments.n; k++) {
-        frit_plan_part *part = &c->parts[k];
+        frit_planned_segment *planned = &c->planned[k];
         const frit_cache *cache = &engine->kv.parts[c->segments.list[k].device].cache;
-        status = part->device->backend->prepare(part->device, part->plan, cache, &part->exec);
+        status = planned->device->backend->prepare(planned->device, planned->plan, cache, &planned->exec);
     }
     if (status != FRIT_OK) free_class(c);
     return status;
@@ -116,7 +116,7 @@ static bool streams_weights(const frit_engine *engine, frit_plan_key key)
 frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_shape_class **out)
 {
     frit_shape_class *c = cached_class(engine, key);
-    if (!c->parts) {
+    if (!c->planned) {
         FRIT_TRY(frit_model_check_files(engine->model));   // the plan may load weights
         key.streams = streams_weights(engine, key);
         FRIT_TRY(make_class(engine, class_of(engine, key), key, c));
@@ -129,8 +129,8 @@ frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_shape_cl
 static uint64_t scratch_bytes_of(const frit_shape_class *c)
 {
     uint64_t n_bytes = 0;
-    for (int k = 0; c->parts && k < c->segments.n; k++)
-        n_bytes += c->parts[k].plan->scratch_bytes + c->parts[k].plan->input_bytes;
+    for (int k = 0; c->planned && k < c->segments.n; k++)
+        n_bytes += c->planned[k].plan->scratch_bytes + c->planned[k].plan->input_bytes;
     return n_bytes;
 }
 
@@ -159,19 +159,19 @@ int frit_plans_list(const frit_engine *engine, frit_plan_kind kind, frit_plan_ke
     return n;
 }
 
-// Has device k compile the parts of the plans that it runs.
+// Has device k compile the plans that it runs.
 static frit_status compile_on(const frit_engine *engine, int k, const frit_shape_class *classes, int n,
                               frit_progress progress)
 {
     frit_device *device = engine->devices[k];
-    size_t n_parts = 0, n_plans = 0;
+    size_t n_planned = 0, n_plans = 0;
     if (!device->backend->compile) return FRIT_OK;
-    for (int i = 0; i < n; i++) n_parts += classes[i].parts ? (size_t)classes[i].segments.n : 0;
-    frit_plan **plans = calloc(n_parts + 1, sizeof *plans);
-    if (!plans) return frit_fail_memory(n_parts * sizeof *plans, "plans");
+    for (int i = 0; i < n; i++) n_planned += classes[i].planned ? (size_t)classes[i].segments.n : 0;
+    frit_plan **plans = calloc(n_planned + 1, sizeof *plans);
+    if (!plans) return frit_fail_memory(n_planned * sizeof *plans, "plans");
     for (int i = 0; i < n; i++)
-        for (int j = 0; classes[i].parts && j < classes[i].segments.n; j++)
-            if (classes[i].segments.list[j].device == k) plans[n_plans++] = classes[i].parts[j].plan;
+        for (int j = 0; classes[i].planned && j < classes[i].segments.n; j++)
+            if (classes[i].segments.list[j].device == k) plans[n_plans++] = classes[i].planned[j].plan;
     const frit_status status = device->backend->compile(device, plans, n_plans, &engine->kv.parts[k].cache, progress);
     free(plans);
     return status;
@@ -188,7 +188,7 @@ frit_status frit_plans_compile(frit_engine *engine, const frit_plan_key *keys, i
     for (int i = 0; i < n && status == FRIT_OK; i++) {
         frit_plan_key key = keys[i];
         key.streams = streams_weights(engine, key);
-        if (!cached_class(engine, key)->parts) status = make_plans(engine, class_of(engine, key), key, &classes[i]);
+        if (!cached_class(engine, key)->planned) status = make_plans(engine, class_of(engine, key), key, &classes[i]);
     }
     for (int k = 0; k < engine->n_devices && status == FRIT_OK; k++)
         status = compile_on(engine, k, classes, n, progress);
@@ -203,7 +203,7 @@ static frit_status add_exec_bytes(const frit_shape_class *c, uint64_t *shared, f
     for (int k = 0; k < c->segments.n; k++) {
         const int device = c->segments.list[k].device;
         frit_exec_bytes bytes;
-        FRIT_TRY(frit_plans_exec_bytes(c->parts[k].device, c->parts[k].plan, &bytes));
+        FRIT_TRY(frit_plans_exec_bytes(c->planned[k].device, c->planned[k].plan, &bytes));
         if (bytes.shared > shared[device]) shared[device] = bytes.shared;
         needs->scratch_bytes[device] += bytes.own;
     }
@@ -236,7 +236,7 @@ static frit_status measure_kind(const frit_engine *engine, frit_plan_kind kind, 
     FRIT_TRY(make_plans(engine, PREFILL_CLASS, (frit_plan_key){.kind = kind}, last));
     if (!streams && is_used(engine, PREFILL_CLASS)) FRIT_TRY(add_exec_bytes(last, shared, needs));
     for (int k = 0; k < last->segments.n; k++)
-        FRIT_TRY(frit_weight_uses_add(&needs->weights[last->segments.list[k].device], last->parts[k].plan));
+        FRIT_TRY(frit_weight_uses_add(&needs->weights[last->segments.list[k].device], last->planned[k].plan));
     for (int i = 0; i < engine->n_devices; i++) needs->scratch_bytes[i] += shared[i];
     return FRIT_OK;
 }

@@ -7,20 +7,20 @@
 // A class is made when it is first needed, for its largest shape. A step's batch says how many rows it has.
 enum { FRIT_N_CLASSES = 6 };
 
-typedef struct frit_plan_part {   // one segment of a plan
+typedef struct frit_planned_segment {   // a segment with its plan on its device
     frit_device *device;
     bool streams;   // reads weights of layers that run elsewhere (weight_stream.c)
     frit_plan *plan;
     frit_exec *exec;
     struct frit_observed *observed;   // [n_observed]; of an engine that observes (observe.h)
     int n_observed;
-} frit_plan_part;
+} frit_planned_segment;
 
 typedef struct frit_shape_class {
     frit_arena arena;
     frit_graph graph;
     frit_segments segments;
-    frit_plan_part *parts;   // [segments.n], in the order of execution; NULL: not made yet
+    frit_planned_segment *planned;   // [segments.n], in the order of execution; NULL: not made yet
 } frit_shape_class;
 
 // The results of a plan: logits, hidden states, or an encoded source.

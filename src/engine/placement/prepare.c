@@ -46,8 +46,8 @@ static bool report_compiled(void *ctx, double done)
 static frit_status tune(const frit_shape_class *c)
 {
     for (int k = 0; k < c->segments.n; k++) {
-        const frit_backend *backend = c->parts[k].device->backend;
-        if (backend->tune) FRIT_TRY(backend->tune(c->parts[k].exec));
+        const frit_backend *backend = c->planned[k].device->backend;
+        if (backend->tune) FRIT_TRY(backend->tune(c->planned[k].exec));
     }
     return FRIT_OK;
 }

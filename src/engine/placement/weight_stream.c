@@ -34,7 +34,7 @@ void frit_weight_stream_resolve(const frit_engine *engine, frit_shape_class *c)
 {
     for (int i = 0; i < c->segments.n; i++) {
         frit_segment *segment = &c->segments.list[i];
-        c->parts[i].streams = segment->device == streamed(engine);
+        c->planned[i].streams = segment->device == streamed(engine);
         if (segment->device == streamed(engine))
             segment->device = 0;
         else if (segment->device == cpu(engine))

@@ -18,5 +18,5 @@ typedef struct frit_weight_stream {
 
 // Called when layers are placed: decides if prompts stream weights, and from how many rows of a session on.
 frit_status frit_weight_stream_decide(struct frit_engine *engine, bool is_deterministic);
-// Replaces the additional device in segments by the engine's own, and marks the parts that stream.
+// Replaces the additional device in segments by the engine's own, and marks the segments that stream.
 void frit_weight_stream_resolve(const struct frit_engine *engine, struct frit_shape_class *c);

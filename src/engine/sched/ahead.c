@@ -12,7 +12,7 @@
 bool frit_ahead_has_queue(const frit_engine *engine)
 {
     const frit_shape_class *plan = engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].plan;
-    return plan && plan->segments.n == 1 && frit_flight_runs_picks(plan) && plan->parts[0].device->backend->queues;
+    return plan && plan->segments.n == 1 && frit_flight_runs_picks(plan) && plan->planned[0].device->backend->queues;
 }
 
 static bool is_alone(const frit_session *session)

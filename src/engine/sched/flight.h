@@ -38,5 +38,5 @@ void frit_flight_drop_all(frit_engine *engine);   // waits, and delivers nothing
 // True if the device with the output runs picks.
 static inline bool frit_flight_runs_picks(const frit_shape_class *plan)
 {
-    return plan->parts[plan->segments.output].device->backend->picks;
+    return plan->planned[plan->segments.output].device->backend->picks;
 }

@@ -187,8 +187,8 @@ static uint64_t result_bytes(const frit_node *node, const frit_batch *batch)
     return n_bytes * (uint64_t)n;
 }
 
-static frit_status copy_input(const frit_plan_part *to, const frit_crossing *crossing, const frit_plan_part *from,
-                              const frit_batch *batch)
+static frit_status copy_input(const frit_planned_segment *to, const frit_crossing *crossing,
+                              const frit_planned_segment *from, const frit_batch *batch)
 {
     const uint64_t n_bytes = result_bytes(crossing->result, batch);
     if (n_bytes == 0) return FRIT_OK;
@@ -196,14 +196,14 @@ static frit_status copy_input(const frit_plan_part *to, const frit_crossing *cro
                              from->device->backend->value(from->exec, crossing->result), n_bytes);
 }
 
-// Copies what later parts read of part i, as soon as part i is submitted: the device may use the memory again.
+// Copies what later segments read of segment i, as soon as segment i is submitted: the device may use the memory again.
 static frit_status copy_results(const frit_shape_class *c, int i, const frit_batch *batch)
 {
     for (int k = i + 1; k < c->segments.n; k++) {
         const frit_segment *segment = &c->segments.list[k];
         for (int n = 0; n < segment->n_inputs; n++)
             if (segment->inputs[n].from == i)
-                FRIT_TRY(copy_input(&c->parts[k], &segment->inputs[n], &c->parts[i], batch));
+                FRIT_TRY(copy_input(&c->planned[k], &segment->inputs[n], &c->planned[i], batch));
     }
     return FRIT_OK;
 }
@@ -216,56 +216,57 @@ static frit_status write_given(const frit_engine *engine, const frit_shape_class
     const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
     const bool is_observed = engine->observer && engine->observer->rows.given;
     for (int i = 0; i < c->segments.n && (is_observed || step->given); i++) {
-        const frit_plan_part *part = &c->parts[i];
+        const frit_planned_segment *planned = &c->planned[i];
         const frit_node *node = c->segments.list[i].given;
-        const frit_backend *backend = part->device->backend;
+        const frit_backend *backend = planned->device->backend;
         if (!node) continue;
-        const frit_address to = backend->value(part->exec, node);
-        FRIT_TRY(is_observed ? frit_observe_give(engine, part, to, batch)
-                             : backend->write(part->device, to, step->given, n_bytes));
+        const frit_address to = backend->value(planned->exec, node);
+        FRIT_TRY(is_observed ? frit_observe_give(engine, planned, to, batch)
+                             : backend->write(planned->device, to, step->given, n_bytes));
     }
     return FRIT_OK;
 }
 
-// Reads the hidden states of all rows if part i makes them.
+// Reads the hidden states of all rows if segment i makes them.
 static frit_status read_hidden(const frit_shape_class *c, int i, const frit_batch *batch, frit_flight *flight)
 {
-    const frit_plan_part *part = &c->parts[i];
+    const frit_planned_segment *planned = &c->planned[i];
     const frit_node *result = c->segments.result;
     if (!result || i != c->segments.result_segment || !flight->hidden) return FRIT_OK;
-    const frit_backend *backend = part->device->backend;
-    return backend->read(part->device, backend->value(part->exec, result), flight->hidden, result_bytes(result, batch));
+    const frit_backend *backend = planned->device->backend;
+    return backend->read(planned->device, backend->value(planned->exec, result), flight->hidden,
+                         result_bytes(result, batch));
 }
 
-// Parts run one after another, each on its device. The host waits for results that cross between devices, and not for
-// the last part.
-static frit_status submit_parts(const frit_engine *engine, const frit_shape_class *c, const frit_batch *batch,
-                                frit_flight *flight)
+// Segments run one after another, each on its device. The host waits for results that cross between devices, and not
+// for the last segment.
+static frit_status submit_segments(const frit_engine *engine, const frit_shape_class *c, const frit_batch *batch,
+                                   frit_flight *flight)
 {
     for (int i = 0; i < c->segments.n; i++) {
-        const frit_plan_part *part = &c->parts[i];
+        const frit_planned_segment *planned = &c->planned[i];
         frit_ticket ticket;
-        FRIT_TRY(part->device->backend->submit(part->device, part->exec, batch, &flight->output, &ticket));
+        FRIT_TRY(planned->device->backend->submit(planned->device, planned->exec, batch, &flight->output, &ticket));
         if (i == c->segments.output) flight->tickets[0] = ticket;
         if (i == c->segments.n - 1) flight->tickets[1] = ticket;
         FRIT_TRY(read_hidden(c, i, batch, flight));
-        if (engine->observer) FRIT_TRY(frit_observe_part(engine, part, batch, ticket));
+        if (engine->observer) FRIT_TRY(frit_observe_segment(engine, planned, batch, ticket));
         FRIT_TRY(copy_results(c, i, batch));
     }
     return FRIT_OK;
 }
 
-static const frit_plan_part *part_of(const frit_flight *flight, int ticket)
+static const frit_planned_segment *planned_of(const frit_flight *flight, int ticket)
 {
     const frit_segments *segments = &flight->plan->segments;
-    return &flight->plan->parts[ticket == 0 ? segments->output : segments->n - 1];
+    return &flight->plan->planned[ticket == 0 ? segments->output : segments->n - 1];
 }
 
 frit_status frit_step_wait(const frit_flight *flight)
 {
     for (int i = 0; i < 2; i++) {
-        const frit_plan_part *part = part_of(flight, i);
-        FRIT_TRY(part->device->backend->wait(part->device, flight->tickets[i]));
+        const frit_planned_segment *planned = planned_of(flight, i);
+        FRIT_TRY(planned->device->backend->wait(planned->device, flight->tickets[i]));
     }
     return FRIT_OK;
 }
@@ -273,8 +274,8 @@ frit_status frit_step_wait(const frit_flight *flight)
 bool frit_step_poll(const frit_flight *flight)
 {
     for (int i = 0; i < 2; i++) {
-        const frit_plan_part *part = part_of(flight, i);
-        if (!part->device->backend->poll(part->device, flight->tickets[i])) return false;
+        const frit_planned_segment *planned = planned_of(flight, i);
+        if (!planned->device->backend->poll(planned->device, flight->tickets[i])) return false;
     }
     return true;
 }
@@ -299,7 +300,7 @@ static frit_status resolve_tokens(frit_engine *engine, const frit_shape_class *c
     bool known = true;
     for (int32_t i = 0; i < step->n_rows; i++) known = known && step->tokens[i] >= 0;
     if (known || (c->segments.n == 1 && before->plan->segments.n == 1 && frit_flight_runs_picks(c) &&
-                  c->parts[0].device == before->plan->parts[0].device))
+                  c->planned[0].device == before->plan->planned[0].device))
         return FRIT_OK;
     FRIT_TRY(frit_flight_wait_all(engine));
     for (int32_t r = 0; r < step->n_seqs; r++) {
@@ -344,5 +345,5 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
         .lists = step->lists,
     };
     FRIT_TRY(write_given(engine, c, step, &batch));
-    return submit_parts(engine, c, &batch, flight);
+    return submit_segments(engine, c, &batch, flight);
 }
