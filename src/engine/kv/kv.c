@@ -47,18 +47,19 @@ static frit_status make_snapshots(frit_kv *kv)
 }
 
 // The memory of one device.
-static frit_status make_part(frit_kv *kv, int i, frit_device *device, const frit_kv_shape *shape)
+static frit_status make_storage(frit_kv *kv, int i, frit_device *device, const frit_kv_shape *shape)
 {
-    frit_kv_part *part = &kv->parts[i];
+    frit_kv_storage *storage = &kv->storages[i];
     frit_kv_counts counts = {.n_states = kv->n_states + (kv->state_bytes > 0 ? kv->n_snapshots : 0)};
     for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) counts.n_pages[g] = kv->groups[g].n_pages;
-    FRIT_TRY(frit_kv_lay_out(shape, i, device->backend->values_by_dim, &counts, kv->layers, &part->layout));
-    if (!frit_add_u64(kv->n_bytes, part->layout.n_bytes, &kv->n_bytes))
+    FRIT_TRY(frit_kv_lay_out(shape, i, device->backend->values_by_dim, &counts, kv->layers, &storage->layout));
+    if (!frit_add_u64(kv->n_bytes, storage->layout.n_bytes, &kv->n_bytes))
         return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", counts.n_pages[0]);
-    if (part->layout.n_bytes > 0) FRIT_TRY(device->backend->alloc(device, part->layout.n_bytes, &part->memory));
-    part->device = device;
-    part->cache = (frit_cache){.layers = kv->layers, .n_layers = kv->n_layers, .memory = part->memory};
-    kv->n_parts = i + 1;
+    if (storage->layout.n_bytes > 0)
+        FRIT_TRY(device->backend->alloc(device, storage->layout.n_bytes, &storage->memory));
+    storage->device = device;
+    storage->cache = (frit_cache){.layers = kv->layers, .n_layers = kv->n_layers, .memory = storage->memory};
+    kv->n_storages = i + 1;
     return FRIT_OK;
 }
 
@@ -80,7 +81,7 @@ static frit_status allocate_memory(frit_kv *kv, frit_device *const *devices, int
     if (!kv->layers || !kv->free_states) return frit_fail_memory((size_t)kv->n_states, "the cache's layers and states");
     for (int32_t i = 0; i < kv->n_states; i++) kv->free_states[i] = kv->n_states - i;   // state 1 is taken first
     FRIT_TRY(make_snapshots(kv));
-    for (int i = 0; i < n_devices; i++) FRIT_TRY(make_part(kv, i, devices[i], shape));
+    for (int i = 0; i < n_devices; i++) FRIT_TRY(make_storage(kv, i, devices[i], shape));
     if (!room->prefixes) return FRIT_OK;
     FRIT_TRY(frit_kv_host_init(kv, devices[n_devices - 1], &sizes, room));
     return frit_kv_prefix_init(kv, room);
@@ -98,9 +99,9 @@ frit_status frit_kv_init(frit_kv *kv, frit_device *const *devices, int n_devices
 void frit_kv_deinit(frit_kv *kv)
 {
     frit_kv_disk_deinit(kv);
-    for (int i = 0; i < kv->n_parts; i++) {
-        const frit_kv_part *part = &kv->parts[i];
-        if (part->memory) part->device->backend->release(part->device, part->memory);
+    for (int i = 0; i < kv->n_storages; i++) {
+        const frit_kv_storage *storage = &kv->storages[i];
+        if (storage->memory) storage->device->backend->release(storage->device, storage->memory);
     }
     for (int32_t i = 0; kv->snapshots && i < kv->n_snapshots; i++)
         for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) free(kv->snapshots[i].tables[g].pages);

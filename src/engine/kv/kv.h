@@ -62,12 +62,12 @@ typedef struct frit_kv_map {
     int32_t n_snapshots;
 } frit_kv_map;
 
-typedef struct frit_kv_part {   // the layers on one device
+typedef struct frit_kv_storage {   // of the layers on one device
     frit_device *device;
     frit_memory *memory;   // NULL: no layer is on the device
     frit_cache cache;      // for the device's kernels
     frit_kv_layout layout;
-} frit_kv_part;
+} frit_kv_storage;
 
 typedef struct frit_kv_group {
     int32_t window;   // 0: all positions
@@ -129,8 +129,8 @@ typedef struct frit_kv_host {   // evicted pages in host memory (kv_host.c); one
 } frit_kv_host;
 
 typedef struct frit_kv {
-    frit_kv_part parts[FRIT_MAX_DEVICES];   // [n_parts], by device number
-    int n_parts;
+    frit_kv_storage storages[FRIT_MAX_DEVICES];   // [n_storages], by device number
+    int n_storages;
     frit_kv_group groups[FRIT_MAX_GROUPS];
     int32_t n_groups;
     bool has_windows;
@@ -240,10 +240,10 @@ typedef struct frit_kv_text {   // the text of a map
 } frit_kv_text;
 
 typedef struct frit_kv_found {
-    int32_t n;        // positions; 0: nothing was found
-    int32_t n_full;   // number of whole pages
-    int32_t entry;    // entry of the last whole page; -1: none
-    int32_t part;     // entry with the n % FRIT_PAGE_TOKENS positions after the whole pages; -1: none
+    int32_t n;         // positions; 0: nothing was found
+    int32_t n_full;    // number of whole pages
+    int32_t entry;     // entry of the last whole page; -1: none
+    int32_t partial;   // entry with the n % FRIT_PAGE_TOKENS positions after the whole pages; -1: none
 } frit_kv_found;
 
 // Finds the longest cached beginning of a text after which a session can continue.
@@ -280,7 +280,7 @@ frit_status frit_kv_host_load(frit_kv *kv, frit_kv_entry *entry, int32_t group, 
 void frit_kv_host_drop(frit_kv *kv, frit_kv_entry *entry, int32_t group);
 
 // Returns where a device's part of a group lies in a host page.
-frit_address frit_kv_host_address(const frit_kv *kv, int part, int32_t group, int32_t host_page);
+frit_address frit_kv_host_address(const frit_kv *kv, int device, int32_t group, int32_t host_page);
 
 // ------------------------------------------------------------------------------- on disk (kv_disk.c)
 
@@ -321,7 +321,7 @@ frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_table *tables, frit_k
 frit_status frit_kv_visit_states(const frit_kv *kv, int32_t state, const frit_kv_visitor *visitor);
 uint64_t frit_kv_position_bytes(const frit_kv *kv, int32_t group);
 // Returns where a device's part of a page lies.
-frit_address frit_kv_page_address(const frit_kv *kv, int part, int32_t group, int32_t page);
+frit_address frit_kv_page_address(const frit_kv *kv, int device, int32_t group, int32_t page);
 // Copy within each device: a page, and a recurrent state.
 frit_status frit_kv_copy_page(const frit_kv *kv, int32_t group, int32_t from, int32_t to);
 frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to);

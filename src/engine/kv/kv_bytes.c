@@ -4,23 +4,24 @@
 
 #include <stdlib.h>
 
-static const frit_kv_part *part_of(const frit_kv *kv, int32_t layer)
+static const frit_kv_storage *storage_of(const frit_kv *kv, int32_t layer)
 {
-    return &kv->parts[kv->devices ? kv->devices[layer] : 0];
+    return &kv->storages[kv->devices ? kv->devices[layer] : 0];
 }
 
 // ------------------------------------------------------------------------------- copies
 
-frit_address frit_kv_page_address(const frit_kv *kv, int part, int32_t group, int32_t page)
+frit_address frit_kv_page_address(const frit_kv *kv, int device, int32_t group, int32_t page)
 {
-    const frit_kv_layout *layout = &kv->parts[part].layout;
-    return (frit_address){kv->parts[part].memory, layout->offsets[group] + (uint64_t)page * layout->page_bytes[group]};
+    const frit_kv_layout *layout = &kv->storages[device].layout;
+    return (frit_address){kv->storages[device].memory,
+                          layout->offsets[group] + (uint64_t)page * layout->page_bytes[group]};
 }
 
 frit_status frit_kv_copy_page(const frit_kv *kv, int32_t group, int32_t from, int32_t to)
 {
-    for (int p = 0; p < kv->n_parts; p++) {
-        const uint64_t n_bytes = kv->parts[p].layout.page_bytes[group];
+    for (int p = 0; p < kv->n_storages; p++) {
+        const uint64_t n_bytes = kv->storages[p].layout.page_bytes[group];
         if (n_bytes == 0) continue;
         FRIT_TRY(frit_backend_copy(frit_kv_page_address(kv, p, group, to), frit_kv_page_address(kv, p, group, from),
                                    n_bytes));
@@ -42,7 +43,7 @@ frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
 {
     for (int32_t i = 0; i < kv->n_layers; i++) {
         const frit_cache_layer *layer = &kv->layers[i];
-        frit_memory *memory = part_of(kv, i)->memory;
+        frit_memory *memory = storage_of(kv, i)->memory;
         if (state_bytes(layer) == 0) continue;
         FRIT_TRY(frit_backend_copy((frit_address){memory, state_at(layer, to)},
                                    (frit_address){memory, state_at(layer, from)}, state_bytes(layer)));
@@ -62,11 +63,12 @@ typedef struct view {
     bool is_copy;
 } view;
 
-static frit_status open_view(view *v, const frit_kv_part *part, uint64_t offset, uint64_t n_bytes)
+static frit_status open_view(view *v, const frit_kv_storage *storage, uint64_t offset, uint64_t n_bytes)
 {
-    const frit_backend *backend = part->device->backend;
-    uint8_t *mapped = backend->map(part->memory);
-    *v = (view){.device = part->device, .address = {part->memory, offset}, .n_bytes = n_bytes, .is_copy = !mapped};
+    const frit_backend *backend = storage->device->backend;
+    uint8_t *mapped = backend->map(storage->memory);
+    *v =
+        (view){.device = storage->device, .address = {storage->memory, offset}, .n_bytes = n_bytes, .is_copy = !mapped};
     v->bytes = mapped ? mapped + offset : malloc((size_t)n_bytes);
     if (!v->bytes) return frit_fail_memory((size_t)n_bytes, "a copy of a page");
     if (mapped) return FRIT_OK;
@@ -113,7 +115,7 @@ static frit_status visit_head(const frit_cache_side *side, uint8_t *bytes, int32
 }
 
 typedef struct visited_side {
-    const frit_kv_part *part;
+    const frit_kv_storage *storage;
     const frit_cache_side *side;
     int32_t n_heads;
     const frit_kv_table *table;
@@ -128,8 +130,8 @@ static frit_status visit_side(const visited_side *s, const frit_kv_visitor *visi
             const int32_t left = s->end - p, n = left < FRIT_PAGE_TOKENS ? left : FRIT_PAGE_TOKENS;
             const uint64_t page = (uint64_t)s->table->pages[p / FRIT_PAGE_TOKENS - s->table->first];
             view v;
-            FRIT_TRY(open_view(&v, s->part, s->side->offset + page * s->side->page_bytes + (uint64_t)head * head_bytes,
-                               head_bytes));
+            FRIT_TRY(open_view(&v, s->storage,
+                               s->side->offset + page * s->side->page_bytes + (uint64_t)head * head_bytes, head_bytes));
             const bool is_other = s->side->transposed != s->side->file_transposed;
             frit_status status = is_other ? transpose_head(s->side, v.bytes, head_bytes, true) : FRIT_OK;
             if (status == FRIT_OK) status = visit_head(s->side, v.bytes, n, visitor);
@@ -163,7 +165,7 @@ uint64_t frit_kv_position_bytes(const frit_kv *kv, int32_t group)
 static frit_status visit_layer(const frit_kv *kv, int32_t i, visited_side s, const frit_kv_visitor *visitor)
 {
     const frit_cache_layer *layer = &kv->layers[i];
-    s.part = part_of(kv, i);
+    s.storage = storage_of(kv, i);
     s.n_heads = layer->spec.n_head_kv;
     s.side = &layer->k;
     FRIT_TRY(visit_side(&s, visitor));
@@ -194,7 +196,7 @@ frit_status frit_kv_visit_states(const frit_kv *kv, int32_t state, const frit_kv
         const frit_cache_layer *layer = &kv->layers[i];
         if (layer->spec.n_state == 0) continue;
         view v;
-        FRIT_TRY(open_view(&v, part_of(kv, i), state_at(layer, state), state_bytes(layer)));
+        FRIT_TRY(open_view(&v, storage_of(kv, i), state_at(layer, state), state_bytes(layer)));
         FRIT_TRY(close_view(&v, visitor->visit(visitor->ctx, v.bytes, (size_t)v.n_bytes), visitor->fills));
     }
     return FRIT_OK;

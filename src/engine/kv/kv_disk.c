@@ -128,8 +128,8 @@ static frit_status allocate_disk(frit_kv *kv, frit_kv_disk *disk, const frit_kv_
     memcpy(files->folder, options->folder, strlen(options->folder) + 1);
     for (int32_t g = 0; g < kv->n_groups; g++) {
         files->group_at[g] = files->page_bytes;
-        for (int p = 0; p < kv->n_parts && !kv->groups[g].of_source; p++)
-            files->group_bytes[g] += kv->parts[p].layout.page_bytes[g];
+        for (int p = 0; p < kv->n_storages && !kv->groups[g].of_source; p++)
+            files->group_bytes[g] += kv->storages[p].layout.page_bytes[g];
         files->page_bytes += files->group_bytes[g];
     }
     disk->ring_size = fitting(RING_BYTES, files->page_bytes);
@@ -237,8 +237,8 @@ static int32_t depth_of(const frit_kv *kv, int32_t i)
 // Reads one group of a page from the devices or from host memory.
 static frit_status read_group(const frit_kv *kv, const frit_kv_entry *entry, int32_t g, uint8_t *bytes)
 {
-    for (int p = 0; p < kv->n_parts; p++) {
-        const uint64_t n_bytes = kv->parts[p].layout.page_bytes[g];
+    for (int p = 0; p < kv->n_storages; p++) {
+        const uint64_t n_bytes = kv->storages[p].layout.page_bytes[g];
         if (n_bytes == 0) continue;
         const frit_address from = entry->pages[g] >= 0 ? frit_kv_page_address(kv, p, g, entry->pages[g])
                                                        : frit_kv_host_address(kv, p, g, entry->host_page);
@@ -300,9 +300,9 @@ bool frit_kv_disk_look(frit_kv *kv, const frit_kv_text *text, int32_t *n_known)
 
 static frit_status write_group(const frit_kv *kv, int32_t g, int32_t page, const uint8_t *bytes)
 {
-    for (int p = 0; p < kv->n_parts; p++) {
-        const uint64_t n_bytes = kv->parts[p].layout.page_bytes[g];
-        frit_device *device = kv->parts[p].device;
+    for (int p = 0; p < kv->n_storages; p++) {
+        const uint64_t n_bytes = kv->storages[p].layout.page_bytes[g];
+        frit_device *device = kv->storages[p].device;
         if (n_bytes > 0) FRIT_TRY(device->backend->write(device, frit_kv_page_address(kv, p, g, page), bytes, n_bytes));
         bytes += n_bytes;
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // engine/kv/kv_disk.h: files with pages of the prefix cache (kv_disk_file.c), for kv_disk.c.
 //
-// A file holds one whole page: the parts of all devices, for each group that was saved. Its name is its key: a SHA-256
-// of the previous page's key and the page's tokens. The first key is a hash of all that pages depend on beside tokens:
-// model, types and layout of the cache, kernels, salt. Equal names mean equal texts, in all processes.
+// A file holds one whole page: the storage of all devices, for each group that was saved. Its name is its key: a
+// SHA-256 of the previous page's key and the page's tokens. The first key is a hash of all that pages depend on beside
+// tokens: model, types and layout of the cache, kernels, salt. Equal names mean equal texts, in all processes.
 //
 //     head (magic, version, key, previous key, tokens, groups, bytes, checksum of all) | bytes of each group
 //

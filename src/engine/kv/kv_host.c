@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Pages of the prefix cache that were evicted to host memory, where they stay until a session needs them. A host page
-// holds one page of each group, with the parts of all devices.
+// holds one page of each group, with the storage of all devices.
 #include "engine/kv/kv.h"
 
 #include <stdlib.h>
 
-// Sets the offsets of the parts within a host page.
+// Sets the offsets of the devices' storage within a host page.
 static void lay_out(const frit_kv *kv, frit_kv_host *host)
 {
     uint64_t at = 0;
     for (int32_t g = 0; g < kv->n_groups; g++)
-        for (int p = 0; p < kv->n_parts && !kv->groups[g].of_source; p++) {
+        for (int p = 0; p < kv->n_storages && !kv->groups[g].of_source; p++) {
             host->offsets[g][p] = at;
-            at += kv->parts[p].layout.page_bytes[g];
+            at += kv->storages[p].layout.page_bytes[g];
         }
 }
 
@@ -39,16 +39,16 @@ void frit_kv_host_deinit(frit_kv *kv)
     kv->host = (frit_kv_host){0};
 }
 
-frit_address frit_kv_host_address(const frit_kv *kv, int part, int32_t g, int32_t host_page)
+frit_address frit_kv_host_address(const frit_kv *kv, int device, int32_t g, int32_t host_page)
 {
     const frit_kv_host *host = &kv->host;
-    return (frit_address){host->memory, (uint64_t)host_page * host->page_bytes + host->offsets[g][part]};
+    return (frit_address){host->memory, (uint64_t)host_page * host->page_bytes + host->offsets[g][device]};
 }
 
 static frit_status copy_page(const frit_kv *kv, int32_t g, int32_t page, int32_t host_page, bool back)
 {
-    for (int p = 0; p < kv->n_parts; p++) {
-        const uint64_t n_bytes = kv->parts[p].layout.page_bytes[g];
+    for (int p = 0; p < kv->n_storages; p++) {
+        const uint64_t n_bytes = kv->storages[p].layout.page_bytes[g];
         const frit_address there = frit_kv_host_address(kv, p, g, host_page);
         const frit_address here = frit_kv_page_address(kv, p, g, page);
         if (n_bytes > 0) FRIT_TRY(frit_backend_copy(back ? here : there, back ? there : here, n_bytes));

@@ -121,15 +121,15 @@ static void rotate_keys(const frit_kv_rotating *r, const frit_cache_layer *layer
 static frit_status rotate_layer(const frit_kv_rotating *r, int32_t i, int32_t page)
 {
     const frit_cache_layer *layer = &r->kv->layers[i];
-    const frit_kv_part *part = &r->kv->parts[r->kv->devices ? r->kv->devices[i] : 0];
-    const frit_backend *backend = part->device->backend;
-    const frit_address address = {part->memory, layer->k.offset + (uint64_t)page * layer->k.page_bytes};
+    const frit_kv_storage *storage = &r->kv->storages[r->kv->devices ? r->kv->devices[i] : 0];
+    const frit_backend *backend = storage->device->backend;
+    const frit_address address = {storage->memory, layer->k.offset + (uint64_t)page * layer->k.page_bytes};
     const uint64_t n_bytes = keys_bytes(layer);
-    uint8_t *mapped = backend->map(part->memory);
+    uint8_t *mapped = backend->map(storage->memory);
     uint8_t *bytes = mapped ? mapped + address.offset : r->bytes;
-    if (!mapped) FRIT_TRY(backend->read(part->device, address, bytes, n_bytes));
+    if (!mapped) FRIT_TRY(backend->read(storage->device, address, bytes, n_bytes));
     rotate_keys(r, layer, &r->rotations[i], bytes);
-    return mapped ? FRIT_OK : backend->write(part->device, address, bytes, n_bytes);
+    return mapped ? FRIT_OK : backend->write(storage->device, address, bytes, n_bytes);
 }
 
 frit_status frit_kv_rotate_page(frit_kv_rotating *r, int32_t group, int32_t page)

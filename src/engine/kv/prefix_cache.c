@@ -52,14 +52,14 @@ static bool has_group(const frit_kv *kv, int32_t i, int32_t g)
 }
 
 // True if the row after n positions finds all positions inside its windows, in pages that the walk passed and in those
-// of entry `part` (-1: none).
-static bool has_windows(const walk *w, int32_t n, int32_t part)
+// of entry `partial` (-1: none).
+static bool has_windows(const walk *w, int32_t n, int32_t partial)
 {
     for (int32_t g = 0; g < w->kv->n_groups; g++) {
         const int32_t window = w->kv->groups[g].window;
         if (window == 0) continue;
         if (w->n_in_row[g] < w->n_full - frit_kv_first_position(window, n) / FRIT_PAGE_TOKENS) return false;
-        if (part >= 0 && !has_group(w->kv, part, g)) return false;
+        if (partial >= 0 && !has_group(w->kv, partial, g)) return false;
     }
     return true;
 }
@@ -96,14 +96,14 @@ static void find_partial_page(const walk *w, frit_kv_found *best)
         int32_t n = count_common(entry, w->text->tokens + begin, w->text->n - begin);
         if (n == FRIT_PAGE_TOKENS || (kv->state_bytes > 0 && n < entry->n_tokens)) continue;
         if (n == 0 || begin + n <= best->n || !has_states(w, i) || !has_windows(w, begin + n, i)) continue;
-        *best = (frit_kv_found){.n = begin + n, .n_full = w->n_full, .entry = w->entry, .part = i};
+        *best = (frit_kv_found){.n = begin + n, .n_full = w->n_full, .entry = w->entry, .partial = i};
     }
 }
 
 frit_kv_found frit_kv_find(const frit_kv *kv, const frit_kv_text *text)
 {
     walk w = {.kv = kv, .text = text, .entry = -1};
-    frit_kv_found best = {.entry = -1, .part = -1};
+    frit_kv_found best = {.entry = -1, .partial = -1};
     for (int32_t end = FRIT_PAGE_TOKENS;; end += FRIT_PAGE_TOKENS) {
         const int32_t next =
             end <= text->n ? frit_kv_find_page(kv, text->root, w.entry, text->tokens + end - FRIT_PAGE_TOKENS) : -1;
@@ -111,7 +111,7 @@ frit_kv_found frit_kv_find(const frit_kv *kv, const frit_kv_text *text)
         if (next < 0) return best;
         walk_into(&w, next);
         if (has_states(&w, next) && has_windows(&w, end, -1))
-            best = (frit_kv_found){.n = end, .n_full = w.n_full, .entry = next, .part = -1};
+            best = (frit_kv_found){.n = end, .n_full = w.n_full, .entry = next, .partial = -1};
     }
 }
 
@@ -130,7 +130,7 @@ int32_t frit_kv_found_shared(const frit_kv *kv, const frit_kv_found *found)
 static int32_t ref_device_pages(frit_kv *kv, int32_t g, frit_kv_table *table, const frit_kv_found *found)
 {
     frit_kv_group *group = &kv->groups[g];
-    int32_t i = found->part >= 0 ? found->part : found->entry, n_missing = 0;
+    int32_t i = found->partial >= 0 ? found->partial : found->entry, n_missing = 0;
     table->begin = frit_kv_first_position(group->window, found->n) / FRIT_PAGE_TOKENS;
     table->end = frit_kv_pages_of(found->n);
     for (int32_t p = table->end - 1; p >= table->begin; p--, i = frit_kv_entry_at(kv, i)->parent) {
@@ -145,7 +145,7 @@ static int32_t ref_device_pages(frit_kv *kv, int32_t g, frit_kv_table *table, co
 static frit_status load_host_pages(frit_kv *kv, int32_t g, frit_kv_table *table, const frit_kv_found *found)
 {
     frit_kv_group *group = &kv->groups[g];
-    int32_t i = found->part >= 0 ? found->part : found->entry;
+    int32_t i = found->partial >= 0 ? found->partial : found->entry;
     for (int32_t p = table->end - 1; p >= table->begin; p--, i = frit_kv_entry_at(kv, i)->parent) {
         frit_kv_entry *entry = frit_kv_entry_at(kv, i);
         if (table->pages[p] >= 0) continue;
@@ -187,7 +187,7 @@ static void set_page_list(const frit_kv *kv, frit_kv_map *map, int32_t entry, in
 
 frit_status frit_kv_ref_found(frit_kv *kv, frit_kv_map *map, const frit_kv_found *found)
 {
-    const int32_t last = found->part >= 0 ? found->part : found->entry;
+    const int32_t last = found->partial >= 0 ? found->partial : found->entry;
     const bool has_states = kv->state_bytes > 0;
     kv->prefix.clock++;
     for (int32_t i = last; i >= 0; i = frit_kv_entry_at(kv, i)->parent)

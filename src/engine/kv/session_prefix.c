@@ -213,8 +213,8 @@ static frit_status identify(const frit_engine *engine, frit_buf *out)
         frit_device_info info;
         device->backend->info(device, &info);
         frit_buf_printf(out, "%s %s", device->backend->name, info.isa);
-        for (int32_t g = 0; g < engine->kv.n_groups && i < engine->kv.n_parts; g++)
-            frit_buf_printf(out, " %llu", (unsigned long long)engine->kv.parts[i].layout.page_bytes[g]);
+        for (int32_t g = 0; g < engine->kv.n_groups && i < engine->kv.n_storages; g++)
+            frit_buf_printf(out, " %llu", (unsigned long long)engine->kv.storages[i].layout.page_bytes[g]);
         frit_buf_char(out, '\n');
     }
     if (engine->kv.devices) frit_buf_append(out, (const char *)engine->kv.devices, (size_t)engine->kv.n_layers);

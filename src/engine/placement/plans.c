@@ -89,7 +89,7 @@ static frit_status make_class(const frit_engine *engine, int i, frit_plan_key ke
     frit_status status = make_plans(engine, i, key, c);
     for (int k = 0; status == FRIT_OK && k < c->segments.n; k++) {
         frit_planned_segment *planned = &c->planned[k];
-        const frit_cache *cache = &engine->kv.parts[c->segments.list[k].device].cache;
+        const frit_cache *cache = &engine->kv.storages[c->segments.list[k].device].cache;
         status = planned->device->backend->prepare(planned->device, planned->plan, cache, &planned->exec);
     }
     if (status != FRIT_OK) free_class(c);
@@ -172,7 +172,8 @@ static frit_status compile_on(const frit_engine *engine, int k, const frit_shape
     for (int i = 0; i < n; i++)
         for (int j = 0; classes[i].planned && j < classes[i].segments.n; j++)
             if (classes[i].segments.list[j].device == k) plans[n_plans++] = classes[i].planned[j].plan;
-    const frit_status status = device->backend->compile(device, plans, n_plans, &engine->kv.parts[k].cache, progress);
+    const frit_status status =
+        device->backend->compile(device, plans, n_plans, &engine->kv.storages[k].cache, progress);
     free(plans);
     return status;
 }

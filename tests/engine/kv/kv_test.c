@@ -121,17 +121,17 @@ static void each_device_has_the_pages_of_its_layers(void **state)
     const frit_kv_room room = {.n_ctx = 80, .n_sessions = 2, .n_rows = 8, .n_snapshots = 1};
     assert_ok(frit_kv_init(&kv, devices, 2, &shape, &room));
     const uint64_t n_first = 32 * 2 * (2 * 16 + 2 * 8), n_second = 32 * 2 * (4 + 4);
-    assert_int_equal(kv.n_parts, 2);
-    assert_ptr_equal(kv.parts[0].memory->device, &device);
-    assert_ptr_equal(kv.parts[1].memory->device, &second);
-    assert_int_equal(kv.parts[0].memory->n_bytes, 6 * n_first);
-    assert_int_equal(kv.parts[1].memory->n_bytes, 6 * n_second + 4 * 64);   // two states and a copy of each
+    assert_int_equal(kv.n_storages, 2);
+    assert_ptr_equal(kv.storages[0].memory->device, &device);
+    assert_ptr_equal(kv.storages[1].memory->device, &second);
+    assert_int_equal(kv.storages[0].memory->n_bytes, 6 * n_first);
+    assert_int_equal(kv.storages[1].memory->n_bytes, 6 * n_second + 4 * 64);   // two states and a copy of each
     assert_int_equal(kv.n_bytes, 6 * (n_first + n_second) + 4 * 64);
     assert_int_equal(frit_kv_bytes(&(frit_kv_sizes){{{0, false, n_first + n_second}}, 1, 64}, &room), kv.n_bytes);
     assert_int_equal(kv.layers[2].k.offset, 0);
     assert_int_equal(kv.layers[2].k.page_bytes, n_second);
     assert_int_equal(kv.layers[1].states_offset, 6 * n_second);
-    for (int i = 0; i < 2; i++) assert_ptr_equal(kv.parts[i].cache.memory, kv.parts[i].memory);
+    for (int i = 0; i < 2; i++) assert_ptr_equal(kv.storages[i].cache.memory, kv.storages[i].memory);
     frit_kv_deinit(&kv);
     assert_int_equal(n_allocated, 0);
 }
@@ -142,7 +142,7 @@ static void a_device_without_layers_has_no_memory(void **state)
     frit_kv kv;
     const frit_kv_shape shape = shape_of(specs, 3, KV_F16);
     assert_ok(frit_kv_init(&kv, devices, 2, &shape, &(frit_kv_room){.n_ctx = 160, .n_sessions = 1}));
-    assert_null(kv.parts[1].memory);
+    assert_null(kv.storages[1].memory);
     assert_int_equal(n_allocated, kv.n_bytes);
     frit_kv_deinit(&kv);
 }
