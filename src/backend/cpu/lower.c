@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ACTIONS = 8 };   // actions of a fusion: four conversions, three parts; keys and values of KV_WRITE
+enum { MAX_ACTIONS = 8 };   // actions of a fusion: four conversions, three fused nodes; keys and values of KV_WRITE
 
 // A node has one set of kernels for all sequences, because its sources were converted for these kernels.
 const frit_task_env *frit_lower_env(const lowering *l, const frit_node *node)
@@ -70,13 +70,13 @@ bool frit_cpu_can_join(const void *base, frit_join join, const frit_node *node, 
     if (!has_kernel(device, node) || !has_kernel(device, other)) return false;
     switch (join) {
     case FRIT_JOIN_ELEMENTS:
-        return other_op->own_input && (op->part || node->op == FRIT_OP_GLU);
+        return other_op->own_input && (op->fused || node->op == FRIT_OP_GLU);
     case FRIT_JOIN_ROWS:
-        return op->part && other_op->part;
+        return op->fused && other_op->fused;
     case FRIT_JOIN_HEADS:
         return true;
     case FRIT_JOIN_PROLOGUE:
-        return op->part && other_op->own_input;
+        return op->fused && other_op->own_input;
     }
     return false;
 }
@@ -169,24 +169,24 @@ static frit_task task_of_node(lowering *l, const frit_node *node)
     return task;
 }
 
-static frit_task_part part_of(const lowering *l, const frit_fusion *fusion, int i)
+static frit_fused_node fused_node_of(const lowering *l, const frit_fusion *fusion, int i)
 {
     const frit_node *node = fusion->nodes[i];
-    frit_task_part part = {.node = node, .y = result_of(l, node)};
+    frit_fused_node fused = {.node = node, .y = result_of(l, node)};
     for (int s = 0; s < node->n_src; s++) {
         bool is_own = false;
         for (int k = 0; k < i; k++) is_own = is_own || node->src[s] == fusion->nodes[k];
-        if (!is_own) part.x[s] = frit_lower_activations(l, node->src[s]);
+        if (!is_own) fused.x[s] = frit_lower_activations(l, node->src[s]);
     }
-    return part;
+    return fused;
 }
 
-// The task of a fusion: its first node, with the other nodes as parts.
+// The task of a fusion: its first node, with the other nodes fused into it.
 static frit_task task_of(lowering *l, int k)
 {
     const frit_fusion *fusion = frit_lower_fusion(l, k);
     frit_task task = task_of_node(l, fusion->nodes[0]);
-    for (int i = fusion->n_products; i < fusion->n_nodes; i++) task.parts[task.n_parts++] = part_of(l, fusion, i);
+    for (int i = fusion->n_products; i < fusion->n_nodes; i++) task.fused[task.n_fused++] = fused_node_of(l, fusion, i);
     if (frit_lower_is_product(l, task.node)) task.y = result_of(l, frit_fusion_result(fusion));
     return task;
 }
@@ -300,7 +300,7 @@ static void add_fusion(lowering *l, int k, bool barrier)
         barrier = true;
     }
     frit_action action = {op->fast, op->pieces, 0, 0, task};
-    if (task.n_parts > 0 && !op->linear) action.run = frit_fast_rows, action.pieces = frit_pieces_of_norm;
+    if (task.n_fused > 0 && !op->linear) action.run = frit_fast_rows, action.pieces = frit_pieces_of_norm;
     l->infos[k].last_action = add_action(l, action, barrier);
     if (op->finish) add_action(l, (frit_action){op->finish, op->finish_pieces, 0, 0, task}, true);
     if (op->shared_bytes) l->shared_busy = true;

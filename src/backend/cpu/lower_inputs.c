@@ -280,6 +280,6 @@ void frit_lower_set_inputs(const lowering *l, int k, frit_task *task)
         if (makes_columns(l, fusion)) task->unit = 32;
     }
     const bool is_read = makes_f32 || info->n_reads > info->n_produced;
-    float **result = task->n_parts > 0 && !makes_columns(l, fusion) ? &task->parts[task->n_parts - 1].y : &task->y;
+    float **result = task->n_fused > 0 && !makes_columns(l, fusion) ? &task->fused[task->n_fused - 1].y : &task->y;
     if (info->n_produced > 0 && !is_read) *result = NULL;
 }

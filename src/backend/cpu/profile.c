@@ -101,8 +101,8 @@ void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40
     const bool begins = run == op->begin, ends = run == op->finish;
     int at = snprintf(name, 40, "%s%s", frit_op_get(node->op)->name, begins ? " tiles" : ends ? " merge" : "");
     if (begins || ends) return;
-    for (int i = 0; i < task->n_parts && at < 40; i++)
-        at += snprintf(name + at, (size_t)(40 - at), "+%s", frit_op_get(task->parts[i].node->op)->name);
+    for (int i = 0; i < task->n_fused && at < 40; i++)
+        at += snprintf(name + at, (size_t)(40 - at), "+%s", frit_op_get(task->fused[i].node->op)->name);
     if (node->op == FRIT_OP_ATTEND || node->op == FRIT_OP_ATTEND_SPARSE) count_attend(task, row);
     count_matrices(task, row);
     if (task->up) count_matrices(task->up, row);

@@ -49,20 +49,20 @@ typedef struct frit_task_env {
 typedef struct frit_act_input frit_act_input;   // act_input.h
 
 // A node that is applied to the results of a task before they leave the cache (graph/phase.h).
-typedef struct frit_task_part {
+typedef struct frit_fused_node {
     const frit_node *node;
     const float *x[FRIT_MAX_SOURCES];   // its sources; NULL for the result of the task
     float *y;                           // row by row: the result, or NULL if it is not stored
-} frit_task_part;
+} frit_fused_node;
 
 typedef struct frit_task {
     const frit_node *node;
     const frit_task_env *env;
-    float *y;                             // the result of the node; for products, the result of the last part
+    float *y;                             // the result of the node; for products, the result of the last fused node
     const float *x[FRIT_MAX_SOURCES];     // sources that are activations or vectors of the model; else NULL
     const uint8_t *w[FRIT_MAX_SOURCES];   // sources that are matrices of the model: their bytes; else NULL
-    frit_task_part parts[FRIT_FUSION_NODES - 1];
-    int n_parts;
+    frit_fused_node fused[FRIT_FUSION_NODES - 1];
+    int n_fused;
     const struct frit_task *up;   // GLU: the product of the second matrix
     // Linear ops: x[0] in the forms of the matrices' kernels, for all threads. Stacked ops: rows sorted by matrix.
     uint8_t *forms[FRIT_FORM_COUNT];
@@ -80,16 +80,17 @@ typedef struct frit_task {
 } frit_task;
 
 typedef void (*frit_task_fn)(const frit_task *task, frit_share share);
-// y = the part applied to x: n elements of the result from column o on, whose first element has index `at`. y may be x.
-typedef void (*frit_part_fn)(const frit_kernels *kernels, const frit_task_part *part, int64_t at, int64_t o, float *y,
-                             const float *x, int64_t n);
+// y = the fused node applied to x: n elements of the result from column o on, whose first element has index `at`. y may
+// be x.
+typedef void (*frit_fused_fn)(const frit_kernels *kernels, const frit_fused_node *fused, int64_t at, int64_t o,
+                              float *y, const float *x, int64_t n);
 typedef int (*frit_pieces_fn)(const frit_task *task);   // FRIT_MAX_PIECES at most
 enum { FRIT_MAX_PIECES = 1 << 12 };
 
 // How the CPU runs one op.
 typedef struct frit_cpu_op {
     frit_task_fn fast;       // NULL: only the reference exists
-    frit_part_fn part;       // applies the op to another op's result; NULL: not supported
+    frit_fused_fn fused;     // applies the op to another op's result; NULL: not supported
     frit_pieces_fn pieces;   // number of pieces of `fast` for the rows of this step
     frit_task_fn begin;      // runs before `fast`, or NULL
     frit_pieces_fn begin_pieces;

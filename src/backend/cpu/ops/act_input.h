@@ -8,7 +8,7 @@
 //                                               thread of the first piece stores a sum for later readers. More rows:
 //                                               all threads by rows, before the products
 //     a norm or a sum that others read too      the thread that computes a row
-//     a product with parts                      the thread that computes 32 columns
+//     a product with fused nodes                the thread that computes 32 columns
 //     any other source                          per thread: each thread for itself. More rows: all threads by rows,
 //                                               before the products
 //

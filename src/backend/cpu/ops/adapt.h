@@ -10,7 +10,7 @@ const float *frit_adapt_scales(const frit_task *task, int64_t t);
 // Walks the adapters of a row for one matrix, in the order of their elements of h:
 //     for (frit_adapt_walk p = {0}; frit_adapt_next(env, scales, matrix, &p);) ...
 typedef struct frit_adapt_walk {
-    const frit_low_rank *part;
+    const frit_low_rank *low_rank;
     float scale;     // scale of the file times scale of the row
     float of_row;    // scale of the row
     int32_t first;   // index of its first element in a row of h
@@ -19,13 +19,13 @@ typedef struct frit_adapt_walk {
 
 static inline bool frit_adapt_next(const frit_task_env *env, const float *scales, int32_t matrix, frit_adapt_walk *p)
 {
-    if (p->part) p->first += p->part->rank;
+    if (p->low_rank) p->first += p->low_rank->rank;
     while (scales && p->n_seen < env->adapters->n_used) {
         const int32_t i = env->adapters->used[p->n_seen++];
-        const frit_low_rank *part = &env->adapters->tables[i].matrices[matrix];
-        if (!part->a || part->scale * scales[i] == 0) continue;
-        p->part = part;
-        p->scale = part->scale * scales[i];
+        const frit_low_rank *low_rank = &env->adapters->tables[i].matrices[matrix];
+        if (!low_rank->a || low_rank->scale * scales[i] == 0) continue;
+        p->low_rank = low_rank;
+        p->scale = low_rank->scale * scales[i];
         p->of_row = scales[i];
         return true;
     }

@@ -65,18 +65,18 @@ static void clear_sums(sums *total, int64_t v_dim)
 }
 
 // Adds the sums of the next positions. All ways fold by this function, so that results are the same bits.
-static void fold_sums(sums *total, float part_max, float part_sum, const float *part, int64_t v_dim)
+static void fold_sums(sums *total, float chunk_max, float chunk_sum, const float *acc, int64_t v_dim)
 {
-    if (part_sum == 0) return;   // the row sees none of the positions
+    if (chunk_sum == 0) return;   // the row sees none of the positions
     if (total->sum == 0) {
-        memcpy(total->acc, part, (size_t)v_dim * sizeof(float));
-        total->max = part_max, total->sum = part_sum;
+        memcpy(total->acc, acc, (size_t)v_dim * sizeof(float));
+        total->max = chunk_max, total->sum = chunk_sum;
         return;
     }
-    const float top = part_max > total->max ? part_max : total->max;
-    const float before = frit_attend_factor(total->max, top), now = frit_attend_factor(part_max, top);
-    for (int64_t i = 0; i < v_dim; i++) total->acc[i] = before * total->acc[i] + now * part[i];
-    total->sum = before * total->sum + now * part_sum;
+    const float top = chunk_max > total->max ? chunk_max : total->max;
+    const float before = frit_attend_factor(total->max, top), now = frit_attend_factor(chunk_max, top);
+    for (int64_t i = 0; i < v_dim; i++) total->acc[i] = before * total->acc[i] + now * acc[i];
+    total->sum = before * total->sum + now * chunk_sum;
     total->max = top;
 }
 
@@ -153,25 +153,25 @@ static void attend_item(const frit_attend_walk *w, int64_t head, int64_t chunk, 
     float *totals = workspace;
     workspace += n * sums_floats(v_dim);
     const bool folds = way->folds && b->sums < 0;
-    const int64_t n_parts = folds ? 1 : b->n_chunks;
-    for (int64_t c = b->sums >= 0 ? chunk : 0; c < (b->sums >= 0 ? chunk + 1 : n_parts); c++) {
-        frit_attend_sums part;
-        way->run(&item, folds ? b->span : frit_attend_block_chunk(b, c), workspace, &part);
+    const int64_t n_chunks = folds ? 1 : b->n_chunks;
+    for (int64_t c = b->sums >= 0 ? chunk : 0; c < (b->sums >= 0 ? chunk + 1 : n_chunks); c++) {
+        frit_attend_sums of_chunk;
+        way->run(&item, folds ? b->span : frit_attend_block_chunk(b, c), workspace, &of_chunk);
         for (int64_t i = 0; i < n; i++) {
             const int64_t row = b->seq->first_row + b->first + i / group, h = head * group + i % group;
-            const float *acc = part.acc + i * part.acc_stride;
-            if (n_parts == 1) {
-                write_result(w, row, h, part.max[i], part.sum[i], acc);
+            const float *acc = of_chunk.acc + i * of_chunk.acc_stride;
+            if (n_chunks == 1) {
+                write_result(w, row, h, of_chunk.max[i], of_chunk.sum[i], acc);
                 continue;
             }
             sums *total = b->sums >= 0 ? chunk_sums(w, i / group, h, c) : sums_at(totals, i, v_dim);
             if (b->sums >= 0) {
-                total->max = part.max[i], total->sum = part.sum[i];
+                total->max = of_chunk.max[i], total->sum = of_chunk.sum[i];
                 memcpy(total->acc, acc, (size_t)v_dim * sizeof(float));
                 continue;
             }
             if (c == 0) clear_sums(total, v_dim);
-            fold_sums(total, part.max[i], part.sum[i], acc, v_dim);
+            fold_sums(total, of_chunk.max[i], of_chunk.sum[i], acc, v_dim);
             if (c == b->n_chunks - 1) write_result(w, row, h, total->max, total->sum, total->acc);
         }
     }
@@ -285,8 +285,8 @@ static void merge_chunks(const frit_attend_walk *w, int64_t row, int64_t head, s
     const int64_t v_dim = w->shape.v_dim;
     clear_sums(total, v_dim);
     for (int64_t c = 0; c < w->block.n_chunks; c++) {
-        const sums *part = chunk_sums(w, row, head, c);
-        fold_sums(total, part->max, part->sum, part->acc, v_dim);
+        const sums *of_chunk = chunk_sums(w, row, head, c);
+        fold_sums(total, of_chunk->max, of_chunk->sum, of_chunk->acc, v_dim);
     }
     write_result(w, w->block.seq->first_row + w->block.first + row, head, total->max, total->sum, total->acc);
 }

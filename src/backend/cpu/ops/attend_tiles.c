@@ -140,13 +140,13 @@ static void fold_panel(const frit_kernels *kernels, panels *p, int64_t panel, in
     float before[FRIT_ATTEND_LANES], now[FRIT_ATTEND_LANES];
     for (int64_t i = 0; i < p->lanes; i++) {
         float *max = &p->total_max[first + i], *sum = &p->total_sum[first + i];
-        const float part_max = p->max[first + i], part_sum = p->sum[first + i];
-        const float top = part_max > *max ? part_max : *max;
+        const float chunk_max = p->max[first + i], chunk_sum = p->sum[first + i];
+        const float top = chunk_max > *max ? chunk_max : *max;
         // The totals of a query that sees no position of the chunk do not change.
-        before[i] = part_sum == 0 ? 1 : frit_attend_factor(*max, top);
-        now[i] = part_sum == 0 ? 0 : frit_attend_factor(part_max, top);
-        *sum = before[i] * *sum + now[i] * part_sum;
-        *max = part_sum == 0 ? *max : top;
+        before[i] = chunk_sum == 0 ? 1 : frit_attend_factor(*max, top);
+        now[i] = chunk_sum == 0 ? 0 : frit_attend_factor(chunk_max, top);
+        *sum = before[i] * *sum + now[i] * chunk_sum;
+        *max = chunk_sum == 0 ? *max : top;
         p->max[first + i] = -INFINITY, p->sum[first + i] = 0;
     }
     kernels->attend_fold(p->total + first * v_dim, p->acc + first * v_dim, before, now, v_dim);

@@ -3,12 +3,12 @@
 #pragma once
 #include "backend/cpu/task.h"
 
-// The kernel of an op, and its form that is applied to another op's result (frit_part_fn). ops.c lists which ops have
+// The kernel of an op, and its form that is applied to another op's result (frit_fused_fn). ops.c lists which ops have
 // which.
-#define OP(NAME, name, ...)                                                                                   \
-    void frit_fast_##name(const frit_task *task, frit_share share);                                           \
-    void frit_part_##name(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, \
-                          const float *x, int64_t n);
+#define OP(NAME, name, ...)                                                                                      \
+    void frit_fast_##name(const frit_task *task, frit_share share);                                              \
+    void frit_fused_##name(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y, \
+                           const float *x, int64_t n);
 #include "graph/ops.def"
 #undef OP
 
@@ -57,7 +57,7 @@ size_t frit_conv_workspace_bytes(const frit_node *node);
 size_t frit_state_workspace_bytes(const frit_node *node);
 
 // fast_vector.c
-void frit_fast_rows(const frit_task *task, frit_share share);   // a node and its parts, row by row
+void frit_fast_rows(const frit_task *task, frit_share share);   // a node and those fused into it, row by row
 // Writes cosines and sines of every row's position, times magnitude, to task->shared, for all nodes with one rotation.
 void frit_fast_rope_table(const frit_task *task, frit_share share);
 // Copies the results of the step, x[0], and checks that they are finite.
@@ -65,6 +65,6 @@ void frit_fast_results(const frit_task *task, frit_share share);
 int frit_results_pieces(const frit_task *task);
 size_t frit_rope_table_bytes(const frit_node *node);
 
-// fast_vector.c: ops as parts of other tasks.
-void frit_part_norm(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                    int64_t n);
+// fast_vector.c: ops that are fused into other tasks.
+void frit_fused_norm(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y,
+                     const float *x, int64_t n);

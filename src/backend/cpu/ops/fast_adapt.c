@@ -56,10 +56,10 @@ static void multiply_low_rank(const frit_task *task, const frit_adapt_walk *p, i
                               const float *x, int64_t n_x, float *y, frit_share share)
 {
     const frit_kernels *k = task->env->decode_kernels;
-    const frit_tensor *tensor = p->part->a;
+    const frit_tensor *tensor = p->low_rank->a;
     const int64_t n_in = frit_node_width(task->node->src[0]), n_h = task->node->adapted[0].n_h;
     const size_t row_bytes = (size_t)n_in * bytes_of(tensor->dtype);
-    const uint8_t *a = (const uint8_t *)tensor->data + (size_t)(matrix * p->part->rank + j) * row_bytes;
+    const uint8_t *a = (const uint8_t *)tensor->data + (size_t)(matrix * p->low_rank->rank + j) * row_bytes;
     const frit_product_kernel *kernel = &k->product[tensor->dtype];
     frit_product product = {.w = a,
                             .w_stride = row_bytes,
@@ -91,7 +91,8 @@ static void down_rows(const frit_task *task, const float *x, int64_t t, int64_t 
     const frit_adapted *adapted = &task->node->adapted[0];
     const int64_t n_in = frit_node_width(task->node->src[0]);
     for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, scales, adapted->matrix, &p);) {
-        const int64_t j = first > p.first ? first - p.first : 0, n_j = frit_min_i64(p.part->rank, last - p.first) - j;
+        const int64_t j = first > p.first ? first - p.first : 0,
+                      n_j = frit_min_i64(p.low_rank->rank, last - p.first) - j;
         if (n_j > 0)
             multiply_low_rank(task, &p, 0, j, n_j, x + t * n_in, end - t, task->y + t * adapted->n_h + p.first + j,
                               share);
@@ -117,8 +118,8 @@ static void down_assignments(const frit_task *task, frit_share share)
         const float *x = task->x[0] + (node->src[0]->n_dims == 3 ? assignment : assignment / n_used) * n_in;
         const int64_t expert = (int64_t)task->x[1][assignment / n_used * 2 * n_used + assignment % n_used];
         for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, scales, adapted->matrix, &p);)
-            multiply_low_rank(task, &p, expert, 0, p.part->rank, x, 1, task->y + assignment * adapted->n_h + p.first,
-                              share);
+            multiply_low_rank(task, &p, expert, 0, p.low_rank->rank, x, 1,
+                              task->y + assignment * adapted->n_h + p.first, share);
     }
 }
 
@@ -165,10 +166,10 @@ static void sum_part(const frit_task *task, const frit_adapt_walk *p, const rows
                      int64_t o, int64_t n, float *sums)
 {
     const frit_kernels *k = task->env->decode_kernels;
-    const frit_tensor *tensor = p->part->b;
+    const frit_tensor *tensor = p->low_rank->b;
     const frit_dtype type = tensor->dtype;
     const bool direct = k->attend_values[type] != NULL;
-    const int64_t rank = p->part->rank;
+    const int64_t rank = p->low_rank->rank;
     const size_t b_bytes = (size_t)tensor->shape[tensor->n_dims - 1] * bytes_of(type);
     const uint8_t *b = (const uint8_t *)tensor->data + (size_t)(u->expert * rank) * b_bytes +
                        (size_t)(u->adapted->first_row + o) * bytes_of(type);
@@ -194,9 +195,10 @@ static bool find_gains(const frit_task *task, const rows_up *u, int64_t o, int64
 {
     bool any = false;
     for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, u->scales, u->adapted->matrix, &p);) {
-        if (!p.part->gain) continue;
-        const float *gain = (const float *)p.part->gain->data + u->adapted->first_row + o;
-        const float *more = p.part->shift ? (const float *)p.part->shift->data + u->adapted->first_row + o : NULL;
+        if (!p.low_rank->gain) continue;
+        const float *gain = (const float *)p.low_rank->gain->data + u->adapted->first_row + o;
+        const float *more =
+            p.low_rank->shift ? (const float *)p.low_rank->shift->data + u->adapted->first_row + o : NULL;
         for (int64_t c = 0; c < n && !any; c++) factor[c] = 1, shift[c] = 0;
         any = true;
         for (int64_t c = 0; c < n; c++) factor[c] += p.of_row * gain[c];

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { PART = 4 * FRIT_ATTEND_ROWS };   // positions of an item that is a range of positions
+enum { CHUNK = 4 * FRIT_ATTEND_ROWS };   // positions of an item that is a range of positions
 
 typedef struct room {   // the workspace
     float *q, *dots;    // [heads, dim], [heads, FRIT_ATTEND_ROWS]
@@ -159,7 +159,7 @@ static row row_at(const frit_seq *seq, int64_t i)
 static int64_t n_items(const frit_task *task, const row *at)
 {
     const bool all = at->n_seen <= task->node->shape[1];
-    return all || !is_decode(task) ? 1 : (at->n_seen + PART - 1) / PART;
+    return all || !is_decode(task) ? 1 : (at->n_seen + CHUNK - 1) / CHUNK;
 }
 
 int frit_choose_pieces(const frit_task *task)
@@ -174,11 +174,11 @@ int frit_choose_pieces(const frit_task *task)
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
-static void score_part(const frit_task *task, const row *at, int64_t part, room *r)
+static void score_chunk(const frit_task *task, const row *at, int64_t chunk, room *r)
 {
-    const int64_t end = (part + 1) * PART < at->n_seen ? (part + 1) * PART : at->n_seen;
+    const int64_t end = (chunk + 1) * CHUNK < at->n_seen ? (chunk + 1) * CHUNK : at->n_seen;
     load_queries(task, at, r);
-    for (int64_t p = part * PART, next; p < end; p = next) {
+    for (int64_t p = chunk * CHUNK, next; p < end; p = next) {
         next = p + FRIT_ATTEND_ROWS < end ? p + FRIT_ATTEND_ROWS : end;
         score_positions(task, at, (frit_range){p, next}, r, scores_of(task, at->t) + p);
     }
@@ -193,12 +193,12 @@ void frit_fast_choose(const frit_task *task, frit_share share)
         for (int64_t i = 0; i < batch->seqs[i_seq].n_rows; i++) {
             const row at = row_at(&batch->seqs[i_seq], i);
             const int64_t n = n_items(task, &at);
-            for (int64_t part = 0; part < n; part++, item++) {
+            for (int64_t chunk = 0; chunk < n; chunk++, item++) {
                 if (!frit_share_has(share, item)) continue;
                 if (at.n_seen <= task->node->shape[1])
                     write_all_positions(task, &at);
                 else if (is_decode(task))
-                    score_part(task, &at, part, &r);
+                    score_chunk(task, &at, chunk, &r);
                 else
                     choose_row(task, &at, &r);
             }

@@ -25,8 +25,8 @@ enum {
     PIECE_ROWS = 2 * UNIT_ROWS,
     TILE_RESULTS = PIECE_ROWS * FRIT_MATRIX_TOKENS,
     GROUP_ROWS = FRIT_MATRIX_UNPACKED_ROWS,
-    MOST_PARTS = GROUP_ROWS / PIECE_ROWS,   // most parts of the tokens; a piece has as many times PIECE_ROWS
-    PART_TOKENS = 128,                      // least tokens of a part
+    MOST_CHUNKS = GROUP_ROWS / PIECE_ROWS,   // most chunks of the tokens; a piece has as many times PIECE_ROWS
+    CHUNK_TOKENS = 128,                      // least tokens of a chunk
 };
 
 typedef struct operand {   // a matrix of a task, and activations in its kernel's form
@@ -49,19 +49,19 @@ static bool unpacks_weights(const frit_task *task)
     return frit_form_is_tiled(frit_matrix_form(task->env->kernels, task->node->src[1]->tensor));
 }
 
-// Number of parts of the tokens. A piece has one part of the tokens and as many times PIECE_ROWS rows.
-static int64_t token_parts(const frit_task *task)
+// Number of chunks of the tokens. A piece has one chunk of the tokens and as many times PIECE_ROWS rows.
+static int64_t token_chunks(const frit_task *task)
 {
-    const int64_t n = frit_node_height(task->node) / PART_TOKENS;
+    const int64_t n = frit_node_height(task->node) / CHUNK_TOKENS;
     if (n < 2 || task->continued || !unpacks_weights(task) || frit_decode_height(task->env, task->node) > 0) return 1;
-    return n < MOST_PARTS ? n : MOST_PARTS;
+    return n < MOST_CHUNKS ? n : MOST_CHUNKS;
 }
 
 int frit_linear_pieces(const frit_task *task)
 {
-    const int64_t parts = frit_node_height(task->node) > 0 ? token_parts(task) : 0;
-    const int64_t piece = parts > 1 ? parts * PIECE_ROWS : task->unit > PIECE_ROWS ? task->unit : PIECE_ROWS;
-    const int64_t n = (frit_node_width(task->node) + piece - 1) / piece * parts;
+    const int64_t chunks = frit_node_height(task->node) > 0 ? token_chunks(task) : 0;
+    const int64_t piece = chunks > 1 ? chunks * PIECE_ROWS : task->unit > PIECE_ROWS ? task->unit : PIECE_ROWS;
+    const int64_t n = (frit_node_width(task->node) + piece - 1) / piece * chunks;
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
@@ -154,17 +154,18 @@ static void compute_columns(const frit_task *task, const operand *a, int64_t o, 
     for (int64_t i = 0; factor != 0 && i < n_x; i++) k->scale(y + i * stride, y + i * stride, factor, n_w);
 }
 
-// Applies the parts of the task to n results of row t from column o on. `up` has the results of GLU's second product.
+// Applies the fused nodes of the task to n results of row t from column o on. `up` has the results of GLU's second
+// product.
 static void finish(const frit_task *task, int64_t t, int64_t o, float *y, const float *up, int64_t n)
 {
     const frit_kernels *k = task->env->kernels;
     if (up) {
-        k->act[task->parts[0].node->act](y, y, n);
+        k->act[task->fused[0].node->act](y, y, n);
         k->mul(y, y, up, n);
     }
-    for (int i = up ? 1 : 0; i < task->n_parts; i++) {
-        const frit_task_part *part = &task->parts[i];
-        frit_cpu_ops[part->node->op].part(k, part, t * frit_node_width(task->node) + o, o, y, y, n);
+    for (int i = up ? 1 : 0; i < task->n_fused; i++) {
+        const frit_fused_node *fused = &task->fused[i];
+        frit_cpu_ops[fused->node->op].fused(k, fused, t * frit_node_width(task->node) + o, o, y, y, n);
     }
     make_forms(task, t, o, y, n);
 }
@@ -213,14 +214,14 @@ static void multiply_both(const frit_task *task, class_rows *prefill, class_rows
 }
 
 // Computes pieces that are cut by tokens. Consecutive pieces of the same rows are multiplied together.
-static void multiply_parts(const frit_task *task, class_rows *k, int64_t n_parts, frit_share share, const results *to)
+static void multiply_chunks(const frit_task *task, class_rows *k, int64_t n_chunks, frit_share share, const results *to)
 {
-    const int64_t n_out = frit_node_width(task->node), n_tokens = k->end, n_rows = n_parts * PIECE_ROWS;
-    const frit_range mine = frit_split((n_out + n_rows - 1) / n_rows * n_parts, 1, share);
+    const int64_t n_out = frit_node_width(task->node), n_tokens = k->end, n_rows = n_chunks * PIECE_ROWS;
+    const frit_range mine = frit_split((n_out + n_rows - 1) / n_rows * n_chunks, 1, share);
     for (int64_t i = mine.begin, n; i < mine.end; i += n) {
-        const int64_t o = i / n_parts * n_rows, part = i % n_parts;
-        n = frit_min_i64(n_parts - part, mine.end - i);
-        const frit_share tokens = {(int)part, (int)(part + n), (int)n_parts, share.thread};
+        const int64_t o = i / n_chunks * n_rows, chunk = i % n_chunks;
+        n = frit_min_i64(n_chunks - chunk, mine.end - i);
+        const frit_share tokens = {(int)chunk, (int)(chunk + n), (int)n_chunks, share.thread};
         const frit_range range = frit_split(n_tokens, FRIT_TILE_ROWS, tokens);
         k->begin = range.begin;
         k->end = range.end;
@@ -239,13 +240,13 @@ void frit_fast_linear(const frit_task *task, frit_share share)
     const results to = {.near = task->up ? second_results(task, workspace) : frit_matrix_results(workspace),
                         .ups = task->up ? frit_matrix_results(workspace) : NULL};
     const int64_t n_tokens = frit_node_height(task->node), n_decode = frit_decode_height(task->env, task->node);
-    const int64_t n_parts = token_parts(task);
+    const int64_t n_chunks = token_chunks(task);
     const frit_range rows = rows_of(task, share);
     class_rows prefill = open_class(task, task->env->kernels, (frit_range){n_decode, n_tokens}, share);
     class_rows decode = prefill;
     if (n_decode > 0) decode = open_class(task, task->env->decode_kernels, (frit_range){0, n_decode}, share);
-    if (n_parts > 1) {
-        multiply_parts(task, &prefill, n_parts, share, &to);
+    if (n_chunks > 1) {
+        multiply_chunks(task, &prefill, n_chunks, share, &to);
     } else if (reads_same(&prefill, &decode)) {
         prefill.begin = 0;
         multiply_class(task, &prefill, rows, &to);

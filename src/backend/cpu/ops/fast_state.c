@@ -83,12 +83,12 @@ void frit_fast_conv(const frit_task *task, frit_share share)
                      .bias = task->x[2]};
     c.earlier = c.taps + c.n_taps * CHANNELS;
     c.product = c.earlier + c.n_taps * CHANNELS;
-    const int64_t n_parts = (c.n_channels + CHANNELS - 1) / CHANNELS;
-    frit_range r = frit_split(n_parts * task->env->batch->n_seqs, 1, share);
+    const int64_t n_blocks = (c.n_channels + CHANNELS - 1) / CHANNELS;
+    frit_range r = frit_split(n_blocks * task->env->batch->n_seqs, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
-        c.first = i % n_parts * CHANNELS;
+        c.first = i % n_blocks * CHANNELS;
         c.n = c.n_channels - c.first < CHANNELS ? c.n_channels - c.first : CHANNELS;
-        convolve_seq(&c, task, &task->env->batch->seqs[i / n_parts]);
+        convolve_seq(&c, task, &task->env->batch->seqs[i / n_blocks]);
     }
 }
 

@@ -16,109 +16,109 @@ static void make_forms(const frit_task *task, int64_t t, const float *y)
     }
 }
 
-// ------------------------------------------------------------------------------- parts
+// ------------------------------------------------------------------------------- fused nodes
 
-// The source of the part that the task does not compute, from element `at` on.
-static const float *other_at(const frit_task_part *part, int64_t at, int64_t o)
+// The source of the fused node that the task does not compute, from element `at` on.
+static const float *other_at(const frit_fused_node *fused, int64_t at, int64_t o)
 {
-    const frit_node *node = part->node, *right = node->src[1];
+    const frit_node *node = fused->node, *right = node->src[1];
     const bool is_one_row = right->n_dims != node->n_dims || right->rows != node->rows;
-    return part->x[0] ? part->x[0] + at : part->x[1] + (is_one_row ? o : at);
+    return fused->x[0] ? fused->x[0] + at : fused->x[1] + (is_one_row ? o : at);
 }
 
-void frit_part_norm(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                    int64_t n)
+void frit_fused_norm(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y,
+                     const float *x, int64_t n)
 {
     (void)at;
     (void)o;
     (void)n;
-    frit_norm_row(k, part->node, y, x, part->x[1], part->x[2]);
+    frit_norm_row(k, fused->node, y, x, fused->x[1], fused->x[2]);
 }
 
-void frit_part_add(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                   int64_t n)
+void frit_fused_add(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y,
+                    const float *x, int64_t n)
 {
-    k->add(y, x, other_at(part, at, o), n);
+    k->add(y, x, other_at(fused, at, o), n);
 }
 
-void frit_part_mul(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                   int64_t n)
+void frit_fused_mul(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y,
+                    const float *x, int64_t n)
 {
-    k->mul(y, x, other_at(part, at, o), n);
+    k->mul(y, x, other_at(fused, at, o), n);
 }
 
-void frit_part_scale(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                     int64_t n)
-{
-    (void)at;
-    (void)o;
-    k->scale(y, x, part->node->factor, n);
-}
-
-void frit_part_softcap(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y,
-                       const float *x, int64_t n)
+void frit_fused_scale(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y,
+                      const float *x, int64_t n)
 {
     (void)at;
     (void)o;
-    k->softcap(y, x, part->node->factor, n);
+    k->scale(y, x, fused->node->factor, n);
 }
 
-void frit_part_act(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                   int64_t n)
+void frit_fused_softcap(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y,
+                        const float *x, int64_t n)
 {
     (void)at;
     (void)o;
-    k->act[part->node->act](y, x, n);
+    k->softcap(y, x, fused->node->factor, n);
 }
 
-void frit_part_xielu(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                     int64_t n)
+void frit_fused_act(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y,
+                    const float *x, int64_t n)
 {
     (void)at;
     (void)o;
-    k->xielu(y, x, &part->node->xielu, n);
+    k->act[fused->node->act](y, x, n);
 }
 
-void frit_part_clamp(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, const float *x,
-                     int64_t n)
+void frit_fused_xielu(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y,
+                      const float *x, int64_t n)
+{
+    (void)at;
+    (void)o;
+    k->xielu(y, x, &fused->node->xielu, n);
+}
+
+void frit_fused_clamp(const frit_kernels *k, const frit_fused_node *fused, int64_t at, int64_t o, float *y,
+                      const float *x, int64_t n)
 {
     (void)k;
     (void)at;
     (void)o;
-    const float low = part->node->clamp.low, high = part->node->clamp.high;
+    const float low = fused->node->clamp.low, high = fused->node->clamp.high;
     for (int64_t i = 0; i < n; i++) y[i] = x[i] < low ? low : x[i] > high ? high : x[i];   // NaN stays
 }
 
 // ------------------------------------------------------------------------------- rows
 
-// The node as a part that is applied to its source 0.
-static frit_task_part first_part(const frit_task *task)
+// The node as a fused node that is applied to its source 0.
+static frit_fused_node first_fused(const frit_task *task)
 {
-    frit_task_part part = {.node = task->node, .y = task->y};
-    for (int i = 1; i < task->node->n_src; i++) part.x[i] = task->x[i];
-    return part;
+    frit_fused_node fused = {.node = task->node, .y = task->y};
+    for (int i = 1; i < task->node->n_src; i++) fused.x[i] = task->x[i];
+    return fused;
 }
 
-// The destination of a part: its own result if it is stored, else the result of the last part, which is not needed yet,
-// else the row of the thread.
-static const float *apply_part(const frit_task *task, const frit_task_part *part, float *last, int64_t t,
-                               const float *x)
+// The destination of a fused node: its own result if it is stored, else the result of the last fused node, which is not
+// needed yet, else the row of the thread.
+static const float *apply_fused(const frit_task *task, const frit_fused_node *fused, float *last, int64_t t,
+                                const float *x)
 {
     const int64_t n = frit_node_width(task->node);
-    float *y = part->y ? part->y + t * n : last;
-    frit_cpu_ops[part->node->op].part(task->env->kernels, part, t * n, 0, y, x, n);
+    float *y = fused->y ? fused->y + t * n : last;
+    frit_cpu_ops[fused->node->op].fused(task->env->kernels, fused, t * n, 0, y, x, n);
     return y;
 }
 
 static void fused_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
 {
-    const frit_task_part first = first_part(task);
+    const frit_fused_node first = first_fused(task);
     const int64_t n = frit_node_width(task->node);
-    float *result = task->n_parts > 0 ? task->parts[task->n_parts - 1].y : task->y;
+    float *result = task->n_fused > 0 ? task->fused[task->n_fused - 1].y : task->y;
     for (int64_t t = begin; t < end; t++) {
         float *last = result ? result + t * n : frit_thread_row(task->env, thread);
-        const float *y = apply_part(task, &first, last, t, task->x[0] + t * n);
-        for (int i = 0; i < task->n_parts; i++) y = apply_part(task, &task->parts[i], last, t, y);
+        const float *y = apply_fused(task, &first, last, t, task->x[0] + t * n);
+        for (int i = 0; i < task->n_fused; i++) y = apply_fused(task, &task->fused[i], last, t, y);
         make_forms(task, t, y);
     }
 }
@@ -187,8 +187,8 @@ void frit_fast_act(const frit_task *task, frit_share share)
 void frit_fast_clamp(const frit_task *task, frit_share share)
 {
     const frit_range r = frit_split(frit_node_elems(task->node), LINE, share);
-    const frit_task_part part = {.node = task->node};
-    frit_part_clamp(task->env->kernels, &part, r.begin, 0, task->y + r.begin, task->x[0] + r.begin, r.end - r.begin);
+    const frit_fused_node fused = {.node = task->node};
+    frit_fused_clamp(task->env->kernels, &fused, r.begin, 0, task->y + r.begin, task->x[0] + r.begin, r.end - r.begin);
 }
 
 void frit_fast_xielu(const frit_task *task, frit_share share)

@@ -43,10 +43,10 @@ static int64_t expert_of(const frit_task *task, int i, int64_t assignment)
     return (int64_t)task->x[i][assignment / n_used * 2 * n_used + assignment % n_used];
 }
 
-static double product(const frit_low_rank *part, const float *x, int64_t matrix, int64_t j, int64_t n)
+static double product(const frit_low_rank *low_rank, const float *x, int64_t matrix, int64_t j, int64_t n)
 {
     double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += x[i] * number_at(part->a, (matrix * part->rank + j) * n + i);
+    for (int64_t i = 0; i < n; i++) sum += x[i] * number_at(low_rank->a, (matrix * low_rank->rank + j) * n + i);
     return sum;
 }
 
@@ -62,13 +62,14 @@ void frit_ref_adapt_down(const frit_task *task, frit_share share)
         const int64_t matrix = has_route ? expert_of(task, 1, row) : 0;
         for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, scales, adapted->matrix, &p);) {
             float *h = task->y + row * adapted->n_h + p.first;
-            for (int32_t j = 0; j < p.part->rank; j++) {
+            for (int32_t j = 0; j < p.low_rank->rank; j++) {
                 if (is_lookup)
-                    h[j] = (float)(p.scale *
-                                   number_at(p.part->a, (int64_t)frit_task_ids(task, 0)[row] * p.part->rank + j));
+                    h[j] = (float)(p.scale * number_at(p.low_rank->a,
+                                                       (int64_t)frit_task_ids(task, 0)[row] * p.low_rank->rank + j));
                 else
-                    h[j] = (float)(p.scale * product(p.part, task->x[0] + (x->n_dims == 3 ? row : row / n_used) * n_in,
-                                                     matrix, j, n_in));
+                    h[j] =
+                        (float)(p.scale * product(p.low_rank, task->x[0] + (x->n_dims == 3 ? row : row / n_used) * n_in,
+                                                  matrix, j, n_in));
             }
         }
     }
@@ -80,11 +81,12 @@ static double adapter_term(const frit_task *task, int i_h, const frit_adapted *a
     const float *scales = frit_adapt_scales(task, t), *h = task->x[i_h] + row * adapted->n_h;
     double sum = 0;
     for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, scales, adapted->matrix, &p);) {
-        const int64_t width = p.part->b->shape[p.part->b->n_dims - 1];
-        for (int32_t j = 0; j < p.part->rank; j++)
-            sum += h[p.first + j] * number_at(p.part->b, (expert * p.part->rank + j) * width + adapted->first_row + o);
-        if (p.part->gain) sum += (double)p.of_row * number_at(p.part->gain, adapted->first_row + o) * y;
-        if (p.part->shift) sum += (double)p.of_row * number_at(p.part->shift, adapted->first_row + o);
+        const int64_t width = p.low_rank->b->shape[p.low_rank->b->n_dims - 1];
+        for (int32_t j = 0; j < p.low_rank->rank; j++)
+            sum += h[p.first + j] *
+                   number_at(p.low_rank->b, (expert * p.low_rank->rank + j) * width + adapted->first_row + o);
+        if (p.low_rank->gain) sum += (double)p.of_row * number_at(p.low_rank->gain, adapted->first_row + o) * y;
+        if (p.low_rank->shift) sum += (double)p.of_row * number_at(p.low_rank->shift, adapted->first_row + o);
     }
     return sum;
 }
