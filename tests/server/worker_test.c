@@ -224,7 +224,7 @@ static void a_fast_stream_wakes_its_client_seldom(void **state)
 }
 
 typedef struct labour {   // a job that generates nothing
-    _Atomic int n_parts;
+    _Atomic int n_further;
     int most;
 } labour;
 
@@ -233,7 +233,7 @@ static frit_status labour_on(server_job *job, frit_engine *e, bool *ended)
     (void)e;
     labour *l = job->reply.ctx;
     sleep_ms(10);
-    *ended = atomic_fetch_add(&l->n_parts, 1) + 1 == l->most;
+    *ended = atomic_fetch_add(&l->n_further, 1) + 1 == l->most;
     return FRIT_OK;
 }
 
@@ -262,12 +262,12 @@ static void long_work_leaves_sessions_to_others_in_between(void **state)
         read_job(job, &problem, text, sizeof text);
         assert_true(strlen(text) > 1);
         server_job_leave(worker, job);
-        for (int k = 0; k < 3; k++) assert_in_range(atomic_load(&all[k].n_parts), 0, 199);
+        for (int k = 0; k < 3; k++) assert_in_range(atomic_load(&all[k].n_further), 0, 199);
     }
     for (int i = 0; i < 3; i++) {
         read_job(jobs[i], &problem, text, sizeof text);
         assert_string_equal(text, ".");
-        assert_int_equal(atomic_load(&all[i].n_parts), 200);
+        assert_int_equal(atomic_load(&all[i].n_further), 200);
         server_job_leave(worker, jobs[i]);
     }
 }

@@ -199,7 +199,7 @@ json_t *server_progress_json(const server_progress *progress)
 static void free_answer(void *ctx)
 {
     server_answer *answer = ctx;
-    if (!answer->is_part) server_request_deinit(answer->request.body.parser, &answer->request);
+    if (!answer->is_further) server_request_deinit(answer->request.body.parser, &answer->request);
     for (size_t i = 0; i < answer->n_parts; i++) {
         free(answer->parts[i].text.ptr);
         free(answer->parts[i].name);
@@ -251,7 +251,7 @@ bool server_answer_attach(server_job *job, const server_protocol *protocol, bool
     return true;
 }
 
-bool server_answer_attach_part(server_job *job, server_job *first, int index)
+bool server_answer_attach_further(server_job *job, server_job *first, int index)
 {
     const server_answer *of = first->reply.ctx;
     server_answer *answer = calloc(1, sizeof *answer);
@@ -264,7 +264,7 @@ bool server_answer_attach_part(server_job *job, server_job *first, int index)
     answer->name = of->name;
     memcpy(answer->id, of->id, sizeof answer->id);
     answer->index = index;
-    answer->is_part = true;
+    answer->is_further = true;
     attach_answer(job, answer);
     return true;
 }

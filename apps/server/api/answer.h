@@ -23,7 +23,7 @@ typedef struct server_answer {
     server_generation request;   // owned by the first answer of a request, copied by the others
     const server_protocol *protocol;
     int index;         // of this answer among the request's answers
-    bool is_part;      // not the first answer
+    bool is_further;   // not the first answer
     int n_left;        // first: the number of answers that have not ended
     json_t *choices;   // first: the choices of a reply that is one object
     bool chat, begun;
@@ -38,7 +38,7 @@ typedef struct server_answer {
     bool echoed;          // the echoed prompt is written
     server_text prompt;   // the text of the echoed prompt
     uint64_t n_events;    // first: the number of events in the stream so far
-    size_t n_picks;       // the number of the job's picks that are written
+    size_t n_logprobs;    // the number of the report's tokens that are written
     size_t n_ids;         // the number of the job's token ids that are written
     size_t at, n_chars;   // n_chars: characters of the echoed prompt and of the first `at` bytes of the answer
     void *state;          // the protocol's; freed by free_state
@@ -50,7 +50,7 @@ typedef struct server_answer {
 bool server_answer_attach(server_job *job, const server_protocol *protocol, bool chat, server_generation *request,
                           const frit_model *model, const char *name);
 // Makes answer `index` of the request, whose other answers are attached to `first`. False if memory is short.
-bool server_answer_attach_part(server_job *job, server_job *first, int index);
+bool server_answer_attach_further(server_job *job, server_job *first, int index);
 // Writes the prefix and digits that no other call gives.
 void server_make_id(char *id, size_t size, const char *prefix);
 

@@ -31,22 +31,24 @@ json_t *server_sampling_json(const frit_sampler_options *options)
     return json;
 }
 
-static json_t *pick_json(const frit_model *model, frit_logprob found)
+static json_t *token_json(const frit_model *model, frit_logprob found)
 {
     json_t *json = app_logprob_json(model, found);
     json_object_set_new(json, "id", json_integer(found.token));
     return json;
 }
 
-// The picks that are not written yet and whose text begins before byte `end` of the answer.
-static json_t *picks_json(server_job *job, size_t end)
+// The log-probabilities that are not written yet and whose text begins before byte `end` of the answer.
+static json_t *logprobs_json(server_job *job, size_t end)
 {
     server_answer *answer = job->reply.ctx;
     json_t *list = json_array();
-    for (; answer->n_picks < job->report.n_picks && job->report.picks[answer->n_picks].at < end; answer->n_picks++) {
-        const server_pick *pick = &job->report.picks[answer->n_picks];
-        json_t *json = pick_json(answer->model, pick->picked), *top = json_array();
-        for (int32_t i = 0; i < pick->n_top; i++) json_array_append_new(top, pick_json(answer->model, pick->top[i]));
+    for (; answer->n_logprobs < job->report.n_logprobs && job->report.logprobs[answer->n_logprobs].at < end;
+         answer->n_logprobs++) {
+        const server_logprobs *logprobs = &job->report.logprobs[answer->n_logprobs];
+        json_t *json = token_json(answer->model, logprobs->picked), *top = json_array();
+        for (int32_t i = 0; i < logprobs->n_top; i++)
+            json_array_append_new(top, token_json(answer->model, logprobs->top[i]));
         json_object_set_new(json, "top_logprobs", top);
         json_array_append_new(list, json);
     }
@@ -77,7 +79,7 @@ static json_t *piece_json(server_job *job, json_t *text, bool stop, size_t end)
                              "stop", stop, "tokens_predicted", (json_int_t)job->usage.n_answer, "tokens_evaluated",
                              (json_int_t)job->usage.n_prompt);
     if (answer->request.contents.wants_logprobs)
-        json_object_set_new(json, "completion_probabilities", picks_json(job, end));
+        json_object_set_new(json, "completion_probabilities", logprobs_json(job, end));
     return json;
 }
 

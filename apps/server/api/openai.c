@@ -43,21 +43,22 @@ static json_t *envelope_json(const server_answer *answer, const char *object, js
 
 // ---------------------------------------------------------------------------------------- log-probabilities
 
-static void add_chat_pick(const server_answer *answer, const server_pick *pick, json_t *content)
+static void add_chat_logprobs(const server_answer *answer, const server_logprobs *logprobs, json_t *content)
 {
-    json_t *json = app_logprob_json(answer->model, pick->picked), *top = json_array();
-    for (int32_t i = 0; i < pick->n_top; i++) json_array_append_new(top, app_logprob_json(answer->model, pick->top[i]));
+    json_t *json = app_logprob_json(answer->model, logprobs->picked), *top = json_array();
+    for (int32_t i = 0; i < logprobs->n_top; i++)
+        json_array_append_new(top, app_logprob_json(answer->model, logprobs->top[i]));
     json_object_set_new(json, "top_logprobs", top);
     json_array_append_new(content, json);
 }
 
 // The likeliest tokens as an object of text and log-probability.
-static json_t *top_json(const server_answer *answer, const server_pick *pick)
+static json_t *top_json(const server_answer *answer, const server_logprobs *logprobs)
 {
     json_t *top = json_object();
-    for (int32_t i = 0; i < pick->n_top && i < answer->request.contents.n_top; i++) {
-        json_t *token = app_token_json(answer->model, pick->top[i].token, NULL);
-        json_object_set_new(top, json_string_value(token), json_real((double)pick->top[i].logprob));
+    for (int32_t i = 0; i < logprobs->n_top && i < answer->request.contents.n_top; i++) {
+        json_t *token = app_token_json(answer->model, logprobs->top[i].token, NULL);
+        json_object_set_new(top, json_string_value(token), json_real((double)logprobs->top[i].logprob));
         json_decref(token);
     }
     return top;
@@ -65,12 +66,13 @@ static json_t *top_json(const server_answer *answer, const server_pick *pick)
 
 // Appends a token to the four parallel lists of a completion's logprobs. Offsets are in characters. `known` is false
 // for the first token of the prompt, which has no log-probability.
-static void append_pick(const server_answer *answer, const server_pick *pick, bool known, json_t *lists)
+static void append_logprobs(const server_answer *answer, const server_logprobs *logprobs, bool known, json_t *lists)
 {
-    json_array_append_new(json_object_get(lists, "tokens"), app_token_json(answer->model, pick->picked.token, NULL));
+    json_array_append_new(json_object_get(lists, "tokens"),
+                          app_token_json(answer->model, logprobs->picked.token, NULL));
     json_array_append_new(json_object_get(lists, "token_logprobs"),
-                          known ? json_real((double)pick->picked.logprob) : json_null());
-    json_array_append_new(json_object_get(lists, "top_logprobs"), known ? top_json(answer, pick) : json_null());
+                          known ? json_real((double)logprobs->picked.logprob) : json_null());
+    json_array_append_new(json_object_get(lists, "top_logprobs"), known ? top_json(answer, logprobs) : json_null());
     json_array_append_new(json_object_get(lists, "text_offset"), json_integer((json_int_t)answer->n_chars));
 }
 
@@ -81,13 +83,13 @@ static size_t count_chars(const char *text, size_t n)
     return n_chars;
 }
 
-static void add_text_pick(server_answer *answer, const char *text, const server_pick *pick, json_t *lists)
+static void add_text_logprobs(server_answer *answer, const char *text, const server_logprobs *logprobs, json_t *lists)
 {
-    if (pick->at > answer->at) {
-        answer->n_chars += count_chars(text + answer->at, pick->at - answer->at);
-        answer->at = pick->at;
+    if (logprobs->at > answer->at) {
+        answer->n_chars += count_chars(text + answer->at, logprobs->at - answer->at);
+        answer->at = logprobs->at;
     }
-    append_pick(answer, pick, true, lists);
+    append_logprobs(answer, logprobs, true, lists);
 }
 
 // Adds the prompt's tokens to `lists`, unless it is NULL, and sets answer->prompt to its text. The offsets of the
@@ -102,8 +104,8 @@ static void add_prompt(server_job *job, json_t *lists)
         size_t n = 0;
         frit_status status = FRIT_OK;
         if (i < job->request.n_prompt && lists) {
-            const server_pick first = {.picked.token = job->request.prompt[0]};
-            append_pick(answer, i == 0 ? &first : &job->report.prompt_picks[i], i > 0, lists);
+            const server_logprobs first = {.picked.token = job->request.prompt[0]};
+            append_logprobs(answer, i == 0 ? &first : &job->report.prompt_logprobs[i], i > 0, lists);
         }
         status = i < job->request.n_prompt ? frit_text_stream_push(stream, job->request.prompt[i], &text, &n)
                                            : frit_text_stream_flush(stream, &text, &n);
@@ -118,9 +120,9 @@ static void add_prompt(server_job *job, json_t *lists)
     answer->n_chars = count_chars(answer->prompt.ptr, answer->prompt.n);
 }
 
-// The log-probabilities of the picks that are not written yet and whose text begins before byte `end` of the answer;
+// The log-probabilities of the tokens that are not written yet and whose text begins before byte `end` of the answer;
 // before them those of an echoed prompt. null if the request does not ask for log-probabilities.
-static json_t *picks_json(server_job *job, size_t end)
+static json_t *logprobs_json(server_job *job, size_t end)
 {
     server_answer *answer = job->reply.ctx;
     const bool echoes = answer->request.contents.echo && !answer->echoed;
@@ -133,20 +135,21 @@ static json_t *picks_json(server_job *job, size_t end)
         answer->chat ? json_pack("{s:[], s:n}", "content", "refusal")
                      : json_pack("{s:[], s:[], s:[], s:[]}", "tokens", "token_logprobs", "top_logprobs", "text_offset");
     if (echoes) add_prompt(job, json);
-    for (; answer->n_picks < job->report.n_picks && job->report.picks[answer->n_picks].at < end; answer->n_picks++) {
-        const server_pick *pick = &job->report.picks[answer->n_picks];
+    for (; answer->n_logprobs < job->report.n_logprobs && job->report.logprobs[answer->n_logprobs].at < end;
+         answer->n_logprobs++) {
+        const server_logprobs *logprobs = &job->report.logprobs[answer->n_logprobs];
         if (answer->chat)
-            add_chat_pick(answer, pick, json_object_get(json, "content"));
+            add_chat_logprobs(answer, logprobs, json_object_get(json, "content"));
         else
-            add_text_pick(answer, job->answer.text, pick, json);
+            add_text_logprobs(answer, job->answer.text, logprobs, json);
     }
     return json;
 }
 
-// The remaining picks, except those after a stop string.
-static json_t *last_picks_json(server_job *job)
+// The remaining log-probabilities, except those after a stop string.
+static json_t *last_logprobs_json(server_job *job)
 {
-    return picks_json(job, job->answer.stopped ? job->answer.n : SIZE_MAX);
+    return logprobs_json(job, job->answer.stopped ? job->answer.n : SIZE_MAX);
 }
 
 // Adds a token of vLLM's prompt_logprobs, which has an object with token ids as keys for each token of the prompt.
@@ -159,17 +162,17 @@ static void add_rank(const server_answer *answer, frit_logprob found, int32_t ra
         out, id, json_pack("{s:f, s:i, s:o}", "logprob", (double)found.logprob, "rank", rank, "decoded_token", token));
 }
 
-static void add_prompt_picks(const server_job *job, json_t *to)
+static void add_prompt_logprobs(const server_job *job, json_t *to)
 {
     const server_answer *answer = job->reply.ctx;
-    if (!job->report.prompt_picks || !job->report.wants_prompt_picks) return;
+    if (!job->report.prompt_logprobs || !job->report.wants_prompt_logprobs) return;
     json_t *list = json_pack("[n]");
     for (size_t i = 1; i < job->request.n_prompt; i++) {
-        const server_pick *pick = &job->report.prompt_picks[i];
+        const server_logprobs *logprobs = &job->report.prompt_logprobs[i];
         json_t *row = json_object();
-        add_rank(answer, pick->picked, pick->rank, row);
-        for (int32_t k = 0; k < job->report.n_prompt_top && k < pick->n_top; k++)
-            if (pick->top[k].token != pick->picked.token) add_rank(answer, pick->top[k], k + 1, row);
+        add_rank(answer, logprobs->picked, logprobs->rank, row);
+        for (int32_t k = 0; k < job->report.n_prompt_top && k < logprobs->n_top; k++)
+            if (logprobs->top[k].token != logprobs->picked.token) add_rank(answer, logprobs->top[k], k + 1, row);
         json_array_append_new(list, row);
     }
     json_object_set_new(to, "prompt_logprobs", list);
@@ -188,10 +191,10 @@ static void put_chunk(server_job *job, json_t *choice, bool is_last)
     server_answer_put_event(job, NULL, chunk);
 }
 
-static json_t *choice_of(const server_answer *answer, json_t *content, json_t *picks, const char *finish)
+static json_t *choice_of(const server_answer *answer, json_t *content, json_t *logprobs, const char *finish)
 {
     return json_pack("{s:i, s:o, s:o, s:s?}", "index", answer->index, answer->chat ? "delta" : "text", content,
-                     "logprobs", picks, "finish_reason", finish);
+                     "logprobs", logprobs, "finish_reason", finish);
 }
 
 // Writes the echoed prompt of a completion, and the first event of a chat, which has the role.
@@ -199,8 +202,8 @@ static void begin_stream(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
     if (answer->request.contents.echo) {
-        json_t *picks = picks_json(job, 0);   // sets answer->prompt
-        put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), picks, NULL), false);
+        json_t *logprobs = logprobs_json(job, 0);   // sets answer->prompt
+        put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), logprobs, NULL), false);
     }
     if (!answer->chat) return;
     json_t *delta = json_pack("{s:s, s:s, s:n}", "role", "assistant", "content", "", "refusal");
@@ -209,7 +212,7 @@ static void begin_stream(server_job *job)
 
 static void put_delta(server_job *job, json_t *delta)
 {
-    put_chunk(job, choice_of(job->reply.ctx, delta, picks_json(job, job->answer.n_shown), NULL), false);
+    put_chunk(job, choice_of(job->reply.ctx, delta, logprobs_json(job, job->answer.n_shown), NULL), false);
 }
 
 // A call has two events: its name, then its arguments.
@@ -238,7 +241,7 @@ static void end_stream(server_job *job)
     const server_answer *answer = job->reply.ctx;
     put_chunk(
         job,
-        choice_of(answer, answer->chat ? json_object() : json_string(""), last_picks_json(job), finish_text(answer)),
+        choice_of(answer, answer->chat ? json_object() : json_string(""), last_logprobs_json(job), finish_text(answer)),
         true);
     if (!server_answer_is_last(job)) return;
     if (answer->request.stream.include_usage) {
@@ -301,18 +304,18 @@ static json_t *message_json(const server_answer *answer)
 static json_t *text_choice(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
-    json_t *picks = last_picks_json(job);   // sets answer->prompt
+    json_t *logprobs = last_logprobs_json(job);   // sets answer->prompt
     if (!server_text_add(&answer->prompt, job->answer.text, job->answer.n)) job->reply.queue.failed = true;
     const char *text = answer->prompt.ptr ? answer->prompt.ptr : "";
-    return choice_of(answer, json_stringn(text, answer->prompt.n), picks, finish_text(answer));
+    return choice_of(answer, json_stringn(text, answer->prompt.n), logprobs, finish_text(answer));
 }
 
 // The mean log-probability of the answer's tokens.
 static double mean_logprob(const server_job *job)
 {
     double sum = 0;
-    for (size_t i = 0; i < job->report.n_picks; i++) sum += (double)job->report.picks[i].picked.logprob;
-    return job->report.n_picks > 0 ? sum / (double)job->report.n_picks : 0;
+    for (size_t i = 0; i < job->report.n_logprobs; i++) sum += (double)job->report.logprobs[i].picked.logprob;
+    return job->report.n_logprobs > 0 ? sum / (double)job->report.n_logprobs : 0;
 }
 
 // Leaves only the n_given likeliest choices, the best first; equally likely choices keep their order.
@@ -322,7 +325,7 @@ static void select_best(server_job *first)
     json_t *best = json_array();
     for (int32_t k = 0; k < answer->request.choices.n_given; k++) {
         const server_job *found = NULL;
-        for (const server_job *job = first; job; job = job == first ? first->group.parts : job->group.next) {
+        for (const server_job *job = first; job; job = job == first ? first->group.further : job->group.next) {
             const json_t *made =
                 json_array_get(answer->choices, (size_t)((const server_answer *)job->reply.ctx)->index);
             if (json_is_null(made)) continue;   // chosen already
@@ -346,10 +349,10 @@ static void put_whole(server_job *job)
     json_t *choice;
     if (answer->chat)
         choice = json_pack("{s:i, s:o, s:o, s:s}", "index", answer->index, "message", message_json(answer), "logprobs",
-                           last_picks_json(job), "finish_reason", finish_text(answer));
+                           last_logprobs_json(job), "finish_reason", finish_text(answer));
     else
         choice = text_choice(job);
-    if (!answer->chat) add_prompt_picks(job, choice);
+    if (!answer->chat) add_prompt_logprobs(job, choice);
     if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->reply.queue.failed = true;
     if (!server_answer_is_last(job)) return;
     if (first->request.choices.n_given < first->request.choices.n) select_best(server_job_first(job));
@@ -357,7 +360,7 @@ static void put_whole(server_job *job)
         envelope_json(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
     json_object_set_new(json, "usage", usage_json(job));
     json_object_set_new(json, "timings", server_timings_json(server_job_first(job)));
-    if (answer->chat) add_prompt_picks(server_job_first(job), json);
+    if (answer->chat) add_prompt_logprobs(server_job_first(job), json);
     server_answer_put(job, "", json, "\n");
 }
 

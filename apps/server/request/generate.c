@@ -222,13 +222,14 @@ static bool make_further_job(server_exchange *exchange, server_generation *reque
     server_job *job = server_job_new();
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->group.first = first;
-    job->group.next = first->group.parts;
-    first->group.parts = job;
+    job->group.next = first->group.further;
+    first->group.further = job;
     job->request.continues = first->request.continues;
     job->request.heals = first->request.heals;
     job->report.echoes = first->report.echoes;
-    job->report.wants_prompt_picks =
-        first->report.wants_prompt_picks && !request->prompt.turn;   // a chat's reply has the picks of the prompt once
+    job->report.wants_prompt_logprobs =
+        first->report.wants_prompt_logprobs &&
+        !request->prompt.turn;   // a chat's reply has the log-probabilities of the prompt once
     job->report.n_prompt_top = first->report.n_prompt_top;
     job->request.max_tokens = first->request.max_tokens;
     job->report.n_top = first->report.n_top;
@@ -249,7 +250,7 @@ static bool make_further_job(server_exchange *exchange, server_generation *reque
 static bool limit_prompt_logprobs(const server_job *first, const char *field, server_problem *problem)
 {
     size_t n = 0;
-    for (const server_job *job = first; job; job = job == first ? first->group.parts : job->group.next)
+    for (const server_job *job = first; job; job = job == first ? first->group.further : job->group.next)
         if (server_job_has_rows(job)) n += job->request.n_prompt * (size_t)(1 + server_job_prompt_top(job));
     return n <= SERVER_MAX_OF_PROMPTS ||
            server_refuse(problem, 400, "invalid_value", field,
@@ -259,11 +260,11 @@ static bool limit_prompt_logprobs(const server_job *first, const char *field, se
 
 // Attaches a reply to the job of each further answer. A reply that echoes the prompt needs the prompt of its own
 // answer.
-static bool attach_parts(server_job *first)
+static bool attach_further(server_job *first)
 {
     int index = 1;
-    for (server_job *job = first->group.parts; job; job = job->group.next, index++) {
-        if (!server_answer_attach_part(job, first, index)) return false;
+    for (server_job *job = first->group.further; job; job = job->group.next, index++) {
+        if (!server_answer_attach_further(job, first, index)) return false;
         server_generation *request = &((server_answer *)job->reply.ctx)->request;
         if (request->prompt.n_all <= 1) continue;
         const json_t *prompt =
@@ -333,7 +334,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->request.heals = request->prompt.heals;
     job->report.echoes = request->contents.echo;
     job->request.wanted_slot = request->scheduling.wanted_slot;
-    job->report.wants_prompt_picks = request->contents.wants_prompt_logprobs;
+    job->report.wants_prompt_logprobs = request->contents.wants_prompt_logprobs;
     job->report.n_prompt_top = request->contents.n_prompt_top;
     if (!check_prompt_logprobs(model, request, problem)) return false;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx - 1);
@@ -362,8 +363,8 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     if (!limit_prompt_logprobs(job, request->contents.wants_prompt_logprobs ? "prompt_logprobs" : "logprobs", problem))
         return false;
     const bool is_background = request->response.is_background;
-    if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job) &&
-        make_replay(exchange, is_background))
+    if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) &&
+        attach_further(job) && make_replay(exchange, is_background))
         return true;
     return problem->status ? false : server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }

@@ -19,23 +19,23 @@ static rank rank_of(const server_job *job)
     return (rank){job, server_key_served(first_of(job)->caller.key)};
 }
 
-static bool goes_before(const rank *a, const rank *b, bool parts_first)
+static bool goes_before(const rank *a, const rank *b, bool further_first)
 {
     const server_job *x = first_of(a->job), *y = first_of(b->job);
     if (x->caller.priority != y->caller.priority) return x->caller.priority < y->caller.priority;
     if (a->served < b->served || a->served > b->served) return a->served < b->served;
-    const bool is_part = a->job->group.first != NULL;
-    if (is_part != (b->job->group.first != NULL)) return is_part == parts_first;
-    return is_part && x->group.n_begun < y->group.n_begun;
+    const bool is_further = a->job->group.first != NULL;
+    if (is_further != (b->job->group.first != NULL)) return is_further == further_first;
+    return is_further && x->group.n_begun < y->group.n_begun;
 }
 
-server_job **server_fair_queue_next(server_job **first, bool parts_first)
+server_job **server_fair_queue_next(server_job **first, bool further_first)
 {
     server_job **best = first;
     rank least = rank_of(*first);
     for (server_job **at = &(*first)->next; *at; at = &(*at)->next) {
         const rank next = rank_of(*at);
-        if (!goes_before(&next, &least, parts_first)) continue;
+        if (!goes_before(&next, &least, further_first)) continue;
         best = at;
         least = next;
     }

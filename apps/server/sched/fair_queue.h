@@ -9,9 +9,9 @@
 #pragma once
 #include "server/sched/worker.h"
 
-// The link to the next job in a queue that is not empty. `parts_first`: among equals, further answers go before waiting
-// requests.
-server_job **server_fair_queue_next(server_job **first, bool parts_first);
+// The link to the next job in a queue that is not empty. `further_first`: among equals, further answers go before
+// waiting requests.
+server_job **server_fair_queue_next(server_job **first, bool further_first);
 // True if the job's caller has a key, and no request in the queue.
 bool server_fair_queue_is_first(const server_job *first, const server_job *job);
 // Raises the caller of a job that joins the queue. `level`: the most that any caller was served, used if there are no

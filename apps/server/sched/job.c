@@ -18,10 +18,10 @@ server_job *server_job_new(void)
 
 void server_job_free(server_job *job)
 {
-    while (job->group.parts) {
-        server_job *part = job->group.parts;
-        job->group.parts = part->group.next;
-        server_job_free(part);
+    while (job->group.further) {
+        server_job *further = job->group.further;
+        job->group.further = further->group.next;
+        server_job_free(further);
     }
     if (job->reply.free_ctx) job->reply.free_ctx(job->reply.ctx);
     server_key_unref(job->caller.key);
@@ -33,9 +33,9 @@ void server_job_free(server_job *job)
     frit_sampler_free(job->request.late_sampler);
     frit_grammar_free(job->grammar.rules);
     frit_turn_free(job->request.turn);
-    free(job->report.picks);
+    free(job->report.logprobs);
     free(job->report.ids);
-    free(job->report.prompt_picks);
+    free(job->report.prompt_logprobs);
     free(job->request.scales);
     free(job->request.salt);
     free(job->request.prediction);
@@ -43,17 +43,17 @@ void server_job_free(server_job *job)
     free(job);
 }
 
-static frit_status note(server_pick *pick, const float *logits, size_t n_vocab, int32_t n_top, frit_token token)
+static frit_status note(server_logprobs *logprobs, const float *logits, size_t n_vocab, int32_t n_top, frit_token token)
 {
-    pick->picked.token = token;
-    pick->n_top = (size_t)n_top < n_vocab ? n_top : (int32_t)n_vocab;
-    const frit_status status = frit_logprobs_of(logits, n_vocab, &pick->picked, 1);
-    return status == FRIT_OK ? frit_logprobs_top(logits, n_vocab, pick->top, (size_t)pick->n_top) : status;
+    logprobs->picked.token = token;
+    logprobs->n_top = (size_t)n_top < n_vocab ? n_top : (int32_t)n_vocab;
+    const frit_status status = frit_logprobs_of(logits, n_vocab, &logprobs->picked, 1);
+    return status == FRIT_OK ? frit_logprobs_top(logits, n_vocab, logprobs->top, (size_t)logprobs->n_top) : status;
 }
 
 bool server_job_has_rows(const server_job *job)
 {
-    return (job->report.echoes && job->report.n_top >= 0) || job->report.wants_prompt_picks;
+    return (job->report.echoes && job->report.n_top >= 0) || job->report.wants_prompt_logprobs;
 }
 
 int32_t server_job_prompt_top(const server_job *job)
@@ -73,19 +73,20 @@ void server_job_note_row(void *ctx, size_t i, const float *values, size_t n)
 {
     server_job *job = ctx;
     if (i + 1 >= job->request.n_prompt) return;
-    server_pick *pick = &job->report.prompt_picks[i + 1];
-    note(pick, values, n, server_job_prompt_top(job), job->request.prompt[i + 1]);
-    if (job->report.wants_prompt_picks) pick->rank = rank_of(values, n, job->request.prompt[i + 1]);
+    server_logprobs *logprobs = &job->report.prompt_logprobs[i + 1];
+    note(logprobs, values, n, server_job_prompt_top(job), job->request.prompt[i + 1]);
+    if (job->report.wants_prompt_logprobs) logprobs->rank = rank_of(values, n, job->request.prompt[i + 1]);
 }
 
-frit_status server_job_note_pick(server_job *job, const frit_picked *picked)
+frit_status server_job_note_logprobs(server_job *job, const frit_picked *picked)
 {
-    if (!APP_GROW(job->report.picks, job->report.picks_capacity, job->report.n_picks + 1)) return FRIT_E_MEMORY;
-    server_pick *pick = &job->report.picks[job->report.n_picks++];
-    pick->picked = (frit_logprob){picked->token, picked->logprob};
-    pick->n_top = (int32_t)picked->n_top;
-    for (size_t i = 0; i < picked->n_top; i++) pick->top[i] = picked->top[i];
-    pick->at = job->answer.n;
+    if (!APP_GROW(job->report.logprobs, job->report.logprobs_capacity, job->report.n_logprobs + 1))
+        return FRIT_E_MEMORY;
+    server_logprobs *logprobs = &job->report.logprobs[job->report.n_logprobs++];
+    logprobs->picked = (frit_logprob){picked->token, picked->logprob};
+    logprobs->n_top = (int32_t)picked->n_top;
+    for (size_t i = 0; i < picked->n_top; i++) logprobs->top[i] = picked->top[i];
+    logprobs->at = job->answer.n;
     return FRIT_OK;
 }
 
@@ -114,12 +115,13 @@ server_usage server_answer_usage(const server_job *job)
 {
     const server_job *first = job->group.first ? job->group.first : job;
     server_usage all = first->usage;
-    for (const server_job *part = first->group.parts; part; part = part->group.next) {
-        all.n_answer += part->usage.n_answer;
-        if (part->request.has_own_prompt) all.n_prompt += part->usage.n_prompt, all.n_cached += part->usage.n_cached;
-        all.n_reasoning += part->usage.n_reasoning;
-        all.n_accepted += part->usage.n_accepted;
-        all.n_rejected += part->usage.n_rejected;
+    for (const server_job *further = first->group.further; further; further = further->group.next) {
+        all.n_answer += further->usage.n_answer;
+        if (further->request.has_own_prompt)
+            all.n_prompt += further->usage.n_prompt, all.n_cached += further->usage.n_cached;
+        all.n_reasoning += further->usage.n_reasoning;
+        all.n_accepted += further->usage.n_accepted;
+        all.n_rejected += further->usage.n_rejected;
     }
     return all;
 }

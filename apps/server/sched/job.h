@@ -64,15 +64,15 @@ typedef struct server_job_grammar {
 
 // Tokens that the reply lists with ids and log-probabilities, and the lists so far.
 typedef struct server_job_report {
-    int32_t n_top;             // likeliest tokens to list with each token of the answer; -1: no log-probabilities
-    int32_t n_prompt_top;      // likeliest tokens to list with each token of the prompt
-    bool wants_ids;            // ids of the answer's tokens
-    bool echoes;               // the prompt's tokens are listed before the answer's
-    bool wants_prompt_picks;   // the prompt's tokens are listed by themselves
-    server_pick *picks;        // tokens of the answer, if n_top >= 0
-    size_t n_picks, picks_capacity;
-    server_pick *prompt_picks;   // [n_prompt], if server_job_has_rows; the first one is unknown
-    frit_token *ids;             // of the answer's tokens, if wants_ids
+    int32_t n_top;                // likeliest tokens to list with each token of the answer; -1: no log-probabilities
+    int32_t n_prompt_top;         // likeliest tokens to list with each token of the prompt
+    bool wants_ids;               // ids of the answer's tokens
+    bool echoes;                  // the prompt's tokens are listed before the answer's
+    bool wants_prompt_logprobs;   // the prompt's tokens are listed by themselves
+    server_logprobs *logprobs;    // tokens of the answer, if n_top >= 0
+    size_t n_logprobs, logprobs_capacity;
+    server_logprobs *prompt_logprobs;   // [n_prompt], if server_job_has_rows; the first one is unknown
+    frit_token *ids;                    // of the answer's tokens, if wants_ids
     size_t n_ids, ids_capacity;
 } server_job_report;
 
@@ -85,11 +85,11 @@ typedef struct server_job_caller {
     bool has_priority;   // of its own, not that of the key
 } server_job_caller;
 
-// The jobs of a request for several answers. The first job owns the others, which are its parts. They begin when the
+// The jobs of a request for several answers. The first job owns those of the further answers, which begin when the
 // first has run the prompt that all share, and write into its send queue.
 typedef struct server_job_group {
     server_job *first;   // NULL in the first job itself
-    server_job *parts, *next;
+    server_job *further, *next;
     int32_t n_open;    // jobs of the group that wait or run; 0: the first job has not begun
     int32_t n_begun;   // jobs of the group that got a session
 } server_job_group;
@@ -179,7 +179,7 @@ struct server_job {
 
 // A zeroed job for the caller to fill and submit or release. NULL: no memory.
 server_job *server_job_new(void);
-void server_job_free(server_job *job);   // and its parts
+void server_job_free(server_job *job);   // and the jobs of further answers
 
 // The job that the client knows: the job itself, or the first of several answers.
 static inline server_job *server_job_first(server_job *job)
@@ -192,8 +192,8 @@ void server_job_put(server_job *job, const char *bytes, size_t n);
 
 server_usage server_answer_usage(const server_job *job);   // of all answers to the request
 
-// Adds a token of the answer to report.picks or report.ids.
-frit_status server_job_note_pick(server_job *job, const frit_picked *picked);
+// Adds a token of the answer to report.logprobs or report.ids.
+frit_status server_job_note_logprobs(server_job *job, const frit_picked *picked);
 frit_status server_job_note_id(server_job *job, frit_token token);
 // Notes the log-probabilities of token i + 1 of the prompt, from the logits of row i. `ctx` is the job. Logits that are
 // not finite end the session.

@@ -96,7 +96,7 @@ bool server_models_unload(server_models *m, const server_model *model, server_pr
     pthread_mutex_lock(&m->lock);
     const bool is_there = e->state == SERVER_MODEL_LOADED;
     const server_load load = is_there ? server_worker_load(model->worker) : (server_load){0};
-    const int32_t n_requests = load.n_running + load.n_waiting + load.n_parts + load.n_ending;
+    const int32_t n_requests = load.n_running + load.n_waiting + load.n_further + load.n_ending;
     if (is_there && n_requests == 0) {   // e->n_users may be above 0 for a moment
         e->leaves = true;
         pthread_cond_signal(&m->work);
@@ -140,7 +140,7 @@ server_load server_models_load_of_all(server_models *m)
         all.n_sessions += one.n_sessions;
         all.n_running += one.n_running;
         all.n_waiting += one.n_waiting;
-        all.n_parts += one.n_parts;
+        all.n_further += one.n_further;
     }
     all.n_waiting += m->n_waiting;
     pthread_mutex_unlock(&m->lock);
@@ -171,7 +171,7 @@ void server_models_cut(server_models *m)
 bool server_models_are_idle(server_models *m)
 {
     const server_load load = server_models_load_of_all(m);
-    return load.n_running + load.n_waiting + load.n_parts == 0;
+    return load.n_running + load.n_waiting + load.n_further == 0;
 }
 
 bool server_models_are_loading(server_models *m)

@@ -92,8 +92,8 @@ static frit_status load_prompt(server_worker *worker, server_slot *slot, server_
 {
     const frit_push_options rows = {.output = FRIT_OUTPUT_ALL, .row = server_job_note_row, .row_ctx = job};
     const bool wants_rows = server_job_has_rows(job);
-    if (wants_rows) job->report.prompt_picks = calloc(job->request.n_prompt, sizeof *job->report.prompt_picks);
-    if (wants_rows && !job->report.prompt_picks) return FRIT_E_MEMORY;
+    if (wants_rows) job->report.prompt_logprobs = calloc(job->request.n_prompt, sizeof *job->report.prompt_logprobs);
+    if (wants_rows && !job->report.prompt_logprobs) return FRIT_E_MEMORY;
     const server_job *first = server_job_first(job);
     const server_prompt prompt = {.tokens = job->request.prompt,
                                   .n = n_kept,
@@ -113,7 +113,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     if (job->times.started <= 0) job->times.started = job->times.resumed;
     if (!job->group.first) job->group.n_open = 1;
     server_job_first(job)->group.n_begun++;
-    worker->had_part = job->group.first != NULL;
+    worker->had_further = job->group.first != NULL;
     server_fair_queue_apply(job, slot->session);
     if (job->work && !job->request.keeps_slot) server_slot_clear(slot);
     if (job->work) return;
@@ -205,7 +205,7 @@ static void start_waiting(server_worker *worker)
     while (worker->first) {
         server_slot *slot = server_slots_idle(&worker->slots);
         if (!slot) return;
-        server_job **at = server_fair_queue_next(&worker->first, !worker->had_part), *job = *at;
+        server_job **at = server_fair_queue_next(&worker->first, !worker->had_further), *job = *at;
         server_worker_unlink(worker, at);
         slot = choose_slot(worker, slot, job);
         if (slot)
@@ -257,12 +257,12 @@ static void wait_for_work(server_worker *worker)
 }
 
 // Queues the further answers of a request, whose prompt has run.
-static void queue_parts(server_worker *worker, server_job *job)
+static void queue_further(server_worker *worker, server_job *job)
 {
     pthread_mutex_lock(&worker->lock);
-    for (server_job *part = job->group.parts; part; part = part->group.next) {
-        part->times.submitted = job->times.submitted;
-        server_worker_link(worker, part);
+    for (server_job *further = job->group.further; further; further = further->group.next) {
+        further->times.submitted = job->times.submitted;
+        server_worker_link(worker, further);
         job->group.n_open++;
     }
     pthread_mutex_unlock(&worker->lock);
@@ -281,10 +281,10 @@ static void advance_job(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
     bool ended = false;
-    if (job->group.parts && job->usage.n_answer == 0) queue_parts(worker, job);
+    if (job->group.further && job->usage.n_answer == 0) queue_further(worker, job);
     server_finish finish = SERVER_FINISH_STOP;
     frit_status status =
-        job->work ? job->work(job, worker->engine, &ended) : server_worker_pick(worker, job, &ended, &finish);
+        job->work ? job->work(job, worker->engine, &ended) : server_worker_take_tokens(worker, job, &ended, &finish);
     pthread_mutex_lock(&worker->lock);
     if (status == FRIT_OK && ended && !job->work) server_job_note_end(job, worker->metrics, finish);
     if (status == FRIT_OK && ended && job->reply.ends_on_finisher) {
@@ -321,7 +321,7 @@ void server_worker_end_aside(void *ctx, server_job *job)
                        job->final.queue.n);   // the queue is one piece, as nothing was taken from it
     server_send_queue_free(&job->final.queue);
     if (job->reply.queue.failed) server_refuse_status(&problem, 500, NULL, FRIT_E_MEMORY);
-    server_worker_end_part(worker, job, job->reply.queue.failed ? &problem : NULL);
+    server_worker_end_answer(worker, job, job->reply.queue.failed ? &problem : NULL);
     pthread_mutex_unlock(&worker->lock);
 }
 

@@ -38,8 +38,8 @@ typedef struct server_load {
     // n_waiting counts requests; n_running counts answers, as further answers to a running request do not wait but are
     // parts of it. n_ending counts jobs that the finisher ends, without a session.
     int32_t n_sessions, n_running, n_waiting, n_ending;
-    int32_t n_parts;    // further answers that have no session yet
-    double cache_use;   // part of the cache that running jobs have: 0 to 1
+    int32_t n_further;   // further answers that have no session yet
+    double cache_use;    // part of the cache that running jobs have: 0 to 1
 } server_load;
 server_load server_worker_load(server_worker *worker);
 // Sets the scale of each adapter for jobs without scales of their own that get a session from now on.
@@ -52,8 +52,8 @@ bool server_worker_is_busy(server_worker *worker, int32_t i);
 bool server_worker_submit(server_worker *worker, server_job *job, server_problem *problem);
 // The most tokens that the job's request may use: prompts, and all answers.
 size_t server_job_most_tokens(const server_worker *worker, const server_job *job);
-// Gives a submitted job, and its parts, the grammar that they await. Takes over the grammar. NULL: any text is allowed;
-// with a problem, the job fails.
+// Gives a submitted job, and those of further answers, the grammar that they await. Takes over the grammar. NULL: any
+// text is allowed; with a problem, the job fails.
 void server_worker_give_grammar(server_worker *worker, server_job *job, frit_grammar *grammar,
                                 const server_problem *problem);
 // Sets client.wake. The job may be submitted already.
@@ -66,7 +66,7 @@ typedef enum server_read { SERVER_READ_BYTES, SERVER_READ_END, SERVER_READ_NOTHI
 // more.
 server_read server_job_read(server_worker *worker, server_job *job, char *bytes, size_t size, size_t *n,
                             void (*suspend)(void *ctx), void *ctx);
-// The tokens that a job and its parts used. False: it still runs.
+// The tokens that a request's answers used. False: it still runs.
 bool server_job_used(server_worker *worker, server_job *job, server_usage *usage);
 // True once the HTTP status is known: problem->status is 0 for status 200. Else `suspend` was called under the lock,
 // and client.wake is called when the status is known.

@@ -83,7 +83,7 @@ void server_worker_cut(server_worker *worker)
 bool server_worker_is_idle(server_worker *worker)
 {
     server_load load = server_worker_load(worker);
-    return load.n_running + load.n_waiting + load.n_parts + load.n_ending == 0;
+    return load.n_running + load.n_waiting + load.n_further + load.n_ending == 0;
 }
 
 void server_worker_free(server_worker *worker)
@@ -109,7 +109,7 @@ server_load server_worker_load(server_worker *worker)
                         .n_running = worker->n_running,
                         .n_waiting = worker->n_waiting,
                         .n_ending = worker->n_ending,
-                        .n_parts = worker->n_parts};
+                        .n_further = worker->n_further};
     if (worker->cache_room > 0 && worker->n_running > 0)
         load.cache_use = (double)worker->n_cached / (double)worker->cache_room;
     pthread_mutex_unlock(&worker->lock);
@@ -187,9 +187,9 @@ void server_worker_give_grammar(server_worker *worker, server_job *job, frit_gra
                                 const server_problem *problem)
 {
     pthread_mutex_lock(&worker->lock);
-    for (server_job *part = job->group.parts; part; part = part->group.next) {
-        part->grammar.is_awaited = false;   // parts begin after the first answer has its grammar
-        part->grammar.rules = grammar;
+    for (server_job *further = job->group.further; further; further = further->group.next) {
+        further->grammar.is_awaited = false;   // they begin after the first answer has its grammar
+        further->grammar.rules = grammar;
         if (grammar) frit_grammar_retain(grammar);
     }
     job->grammar.rules = grammar;
@@ -246,7 +246,7 @@ size_t server_job_most_tokens(const server_worker *worker, const server_job *job
 {
     size_t n = job->request.n_prompt + server_worker_room(worker, job);
     if (job->work) return job->usage.n_prompt;
-    for (const server_job *part = job->group.parts; part; part = part->group.next)
-        n += (part->request.has_own_prompt ? part->request.n_prompt : 0) + server_worker_room(worker, part);
+    for (const server_job *further = job->group.further; further; further = further->group.next)
+        n += (further->request.has_own_prompt ? further->request.n_prompt : 0) + server_worker_room(worker, further);
     return n;
 }

@@ -36,7 +36,7 @@ void server_worker_unlink(server_worker *worker, server_job **at)
     server_job *job = *at;
     *at = job->next;
     if (worker->end == &job->next) worker->end = at;
-    (*(job->group.first ? &worker->n_parts : &worker->n_waiting))--;
+    (*(job->group.first ? &worker->n_further : &worker->n_waiting))--;
 }
 
 void server_worker_link(server_worker *worker, server_job *job)
@@ -44,7 +44,7 @@ void server_worker_link(server_worker *worker, server_job *job)
     job->next = NULL;
     *worker->end = job;
     worker->end = &job->next;
-    (*(job->group.first ? &worker->n_parts : &worker->n_waiting))++;
+    (*(job->group.first ? &worker->n_further : &worker->n_waiting))++;
 }
 
 void server_worker_fail_waiting(server_worker *worker)
@@ -80,7 +80,7 @@ void server_worker_rest_slot(server_worker *worker, server_slot *slot)
     worker->mean_seconds += (server_now() - job->times.started - worker->mean_seconds) / 8;
 }
 
-static void drop_parts(server_worker *worker, const server_job *first)
+static void drop_further(server_worker *worker, const server_job *first)
 {
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_slot *slot = &worker->slots.items[i];
@@ -93,12 +93,12 @@ static void drop_parts(server_worker *worker, const server_job *first)
             at = &(*at)->next;
 }
 
-void server_worker_end_part(server_worker *worker, server_job *job, const server_problem *problem)
+void server_worker_end_answer(server_worker *worker, server_job *job, const server_problem *problem)
 {
     server_job *first = server_job_first(job);
     first->group.n_open--;
     if (!problem && first->group.n_open > 0) return;
-    if (first->group.n_open > 0) drop_parts(worker, first);
+    if (first->group.n_open > 0) drop_further(worker, first);
     if (problem && problem->status != 499) server_metrics_count(worker->metrics, SERVER_COUNT_FAILED, 1);
     if (problem)
         server_job_fail(first, problem);
@@ -110,7 +110,7 @@ void server_worker_finish_slot(server_worker *worker, server_slot *slot, const s
 {
     server_job *job = slot->job;
     server_worker_rest_slot(worker, slot);
-    server_worker_end_part(worker, job, problem);
+    server_worker_end_answer(worker, job, problem);
 }
 
 void server_worker_cut_all(server_worker *worker)
@@ -123,7 +123,7 @@ void server_worker_cut_all(server_worker *worker)
         server_job *job = worker->first;
         server_worker_unlink(worker, &worker->first);
         if (job->group.first)
-            server_worker_end_part(worker, job, &problem);
+            server_worker_end_answer(worker, job, &problem);
         else
             server_job_fail(job, &problem);
     }
@@ -141,7 +141,7 @@ void server_worker_drop_gone(server_worker *worker)
             server_worker_unlink(worker, at);
             first->reply.problem = gone;
             if (job->group.first) {
-                server_worker_end_part(worker, job, first->reply.replay ? &cancelled : NULL);
+                server_worker_end_answer(worker, job, first->reply.replay ? &cancelled : NULL);
                 at = &worker->first;   // further jobs may have left the queue: begin again
             } else if (job->reply.replay)
                 server_job_fail(job, &cancelled);

@@ -15,7 +15,7 @@ void server_worker_leave_slot(server_worker *worker, server_slot *slot);
 void server_worker_rest_slot(server_worker *worker, server_slot *slot);
 // Ends one answer of a request. The request ends with its last answer, or fails with the first answer that fails.
 // `problem`: NULL: the answer is complete.
-void server_worker_end_part(server_worker *worker, server_job *job, const server_problem *problem);
+void server_worker_end_answer(server_worker *worker, server_job *job, const server_problem *problem);
 // Ends the slot's answer and frees its session.
 void server_worker_finish_slot(server_worker *worker, server_slot *slot, const server_problem *problem);
 

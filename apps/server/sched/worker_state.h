@@ -20,8 +20,8 @@ struct server_worker {
     server_slots slots;         // used by the engine thread alone
     frit_draft_item *drafts;    // [slots.n]: scratch
     server_job *first, **end;   // the queue
-    int32_t n_waiting, n_parts, n_running, n_ending, max_waiting;
-    bool had_part;         // the last job that got a session was a further answer
+    int32_t n_waiting, n_further, n_running, n_ending, max_waiting;
+    bool had_further;      // the last job that got a session was a further answer
     double mean_seconds;   // moving average of the time that a job has a session
     double level;          // the most that a caller was served
     server_metrics *metrics;

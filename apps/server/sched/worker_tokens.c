@@ -101,7 +101,7 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     *ended = frit_token_is_end(worker->model, picked->token);
     *finish = SERVER_FINISH_STOP;
     if (*ended) return FRIT_OK;
-    if (job->report.n_top >= 0) status = server_job_note_pick(job, picked);
+    if (job->report.n_top >= 0) status = server_job_note_logprobs(job, picked);
     if (status == FRIT_OK && job->report.wants_ids) status = server_job_note_id(job, picked->token);
     if (status == FRIT_OK) status = app_answer_push(&job->answer, picked->token, &shown);
     if (status != FRIT_OK) return status;
@@ -140,7 +140,7 @@ static frit_status push_token(server_worker *worker, server_job *job, frit_token
     return status == FRIT_OK ? take_forced(worker, job, ended, finish) : status;
 }
 
-frit_status server_worker_pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
+frit_status server_worker_take_tokens(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
 {
     frit_logprob top[SERVER_MAX_TOP];
     frit_picked picked = {0};

@@ -13,4 +13,4 @@ size_t server_worker_room(const server_worker *worker, const server_job *job);
 // True if the job's session has its next token, or logits to sample it from.
 bool server_worker_has_token(const server_job *job);
 // Takes the next tokens of a job's session after a step; *ended if the answer ends with one.
-frit_status server_worker_pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish);
+frit_status server_worker_take_tokens(server_worker *worker, server_job *job, bool *ended, server_finish *finish);
