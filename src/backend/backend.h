@@ -114,7 +114,7 @@ typedef struct frit_backend {
     // `alloc` returns zeroed memory; the system backs its pages when they are touched, if it can. `map` returns the
     // address at which the host may read and write it while the queue is empty, or NULL.
     frit_status (*alloc)(frit_device *device, uint64_t n_bytes, frit_memory **out);
-    void (*release)(frit_device *device, frit_memory *memory);   // NULL is allowed
+    void (*free)(frit_device *device, frit_memory *memory);   // NULL is allowed
     void *(*map)(const frit_memory *memory);
     // read and write copy from and to the host, and have finished when they return. copy copies within the device.
     frit_status (*read)(frit_device *device, frit_address from, void *to, uint64_t n_bytes);

@@ -143,12 +143,12 @@ static void memory_is_zeroed_and_backed_only_when_touched(void **state)
         assert_int_equal((uintptr_t)bytes % 4096, 0);
         for (uint64_t i = 0; i < n; i += 511) assert_int_equal(bytes[i], 0);
         memset(bytes, 0xff, n);
-        frit_backend_cpu.release(device, memory);
+        frit_backend_cpu.free(device, memory);
     }
     const uint64_t huge = (uint64_t)1 << 38;   // far beyond this machine's memory; only address space is used
     if (frit_backend_cpu.alloc(device, huge, &memory) == FRIT_OK) {
         ((uint8_t *)frit_backend_cpu.map(memory))[huge - 1] = 1;
-        frit_backend_cpu.release(device, memory);
+        frit_backend_cpu.free(device, memory);
     }
     assert_fails(frit_backend_cpu.alloc(device, UINT64_MAX - 5, &memory), FRIT_E_MEMORY, "");
     assert_null(memory);

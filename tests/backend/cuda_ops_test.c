@@ -118,7 +118,7 @@ static void compare(world *w, double limit, const char *what)
     const double error = nmse(found, expected, n), of_states = state_error(w, &c);
     if (!(error <= limit) || !(of_states <= limit))
         fail_msg("%s: %.1e, expected at most %.1e; states %.1e", what, error, limit, of_states);
-    gpu->backend->release(gpu, c.memory);
+    gpu->backend->free(gpu, c.memory);
     gpu->backend->close(gpu);
     free(expected);
     free(found);

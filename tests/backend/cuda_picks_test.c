@@ -36,7 +36,7 @@ static int close_gpu(void **state)
 {
     if (f.device) {
         frit_pick_runner_free(f.run);
-        frit_backend_cuda.release(&f.device->base, f.rows);
+        frit_backend_cuda.free(&f.device->base, f.rows);
         frit_backend_cuda.close(&f.device->base);
     }
     return use_no_emulator(state);

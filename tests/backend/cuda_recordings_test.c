@@ -216,7 +216,7 @@ static void the_graph_that_was_used_least_recently_is_freed(void **state)
     for (int32_t i = 0; i < 2 * FRIT_CUDA_MOST_KEYS; i++) assert_null(find(&one, 1000 + i));   // each once
     assert_true(has_graph(&other, 1));
     assert_int_equal(n.freed, 2);
-    frit_cuda_recordings_forget(one.device, &one);
+    frit_cuda_recordings_drop(one.device, &one);
     assert_int_equal(n.freed, 2 + FRIT_CUDA_MOST_GRAPHS - 1);
     assert_true(has_graph(&other, 1));
     assert_false(has_graph(&one, 2));

@@ -39,7 +39,7 @@ static void device_memory_is_hidden_and_filled(void **state)
     assert_null(test_device_backend.map(memory));
     assert_ok(test_device_backend.read(d.device, (frit_address){memory, 0}, numbers, BYTES));
     for (int i = 0; i < BYTES / 4; i++) assert_true(numbers[i] != numbers[i]);   // NaN
-    test_device_backend.release(d.device, memory);
+    test_device_backend.free(d.device, memory);
     close_devices(&d);
 }
 
@@ -60,9 +60,9 @@ static void bytes_come_back_as_they_were_sent(void **state)
     assert_ok(frit_backend_copy(here, there, BYTES));
     assert_ok(frit_backend_cpu.read(d.cpu, here, found, BYTES));
     assert_memory_equal(found, sent, BYTES);
-    test_device_backend.release(d.device, memory);
-    test_device_backend.release(d.other, on_other);
-    frit_backend_cpu.release(d.cpu, on_cpu);
+    test_device_backend.free(d.device, memory);
+    test_device_backend.free(d.other, on_other);
+    frit_backend_cpu.free(d.cpu, on_cpu);
     close_devices(&d);
 }
 
@@ -79,8 +79,8 @@ static void addresses_outside_of_its_memory_are_errors(void **state)
     assert_fails(test_device_backend.write(d.device, foreign, bytes, 1), FRIT_E_INTERNAL, "another device");
     assert_fails(test_device_backend.copy(d.device, own, foreign, 1), FRIT_E_INTERNAL, "another device");
     assert_fails(test_device_backend.read(d.device, late, bytes, 2), FRIT_E_INTERNAL, "of memory of 256 bytes");
-    test_device_backend.release(d.device, memory);
-    test_device_backend.release(d.other, on_other);
+    test_device_backend.free(d.device, memory);
+    test_device_backend.free(d.other, on_other);
     close_devices(&d);
 }
 
@@ -101,7 +101,7 @@ static void copies_are_done_later(void **state)
     assert_ok(test_device_backend.read(d.device, (frit_address){memory, 0}, &byte, 1));
     assert_int_equal(byte, 0xff);
     assert_true(test_device_backend.poll(d.device, 101));
-    test_device_backend.release(d.device, memory);
+    test_device_backend.free(d.device, memory);
     close_devices(&d);
 }
 

@@ -203,13 +203,13 @@ static frit_status device_alloc(frit_device *base, uint64_t n_bytes, frit_memory
 }
 
 // The system takes the bytes back, so a later read fails.
-static void device_release(frit_device *base, frit_memory *memory)
+static void device_free(frit_device *base, frit_memory *memory)
 {
     test_device *device = (test_device *)base;
     if (!memory) return;
     wait_for_all(device);
     device->n_bytes -= memory->n_bytes;
-    frit_backend_cpu.release(device->inner, ((test_memory *)memory)->inner);
+    frit_backend_cpu.free(device->inner, ((test_memory *)memory)->inner);
     free(memory);
 }
 
@@ -375,7 +375,7 @@ static frit_status device_set_adapter(frit_device *base, int32_t i, const frit_a
     frit_status status = adapter ? copy_adapter(device, &copy, adapter, &table) : FRIT_OK;
     if (status == FRIT_OK) status = frit_backend_cpu.set_adapter(device->inner, i, adapter ? &table : NULL);
     test_adapter *old = status == FRIT_OK ? &device->adapters[i] : &copy;
-    device_release(base, old->memory);
+    device_free(base, old->memory);
     frit_arena_free(&old->arena);
     if (status == FRIT_OK) *old = copy;
     return status;
@@ -514,7 +514,7 @@ static void device_close(frit_device *base)
     pthread_cond_destroy(&device->changed);
     for (int32_t i = 0; i < device->n_adapters; i++) {
         if (device->adapters[i].memory)
-            frit_backend_cpu.release(device->inner, ((test_memory *)device->adapters[i].memory)->inner);
+            frit_backend_cpu.free(device->inner, ((test_memory *)device->adapters[i].memory)->inner);
         free(device->adapters[i].memory);
         frit_arena_free(&device->adapters[i].arena);
     }
@@ -587,7 +587,7 @@ const frit_backend test_device_backend = {
     .close = device_close,
     .info = device_info,
     .alloc = device_alloc,
-    .release = device_release,
+    .free = device_free,
     .map = device_map,
     .read = device_read,
     .write = device_write,

@@ -214,7 +214,7 @@ static frit_status cpu_alloc(frit_device *base, uint64_t n_bytes, frit_memory **
     return FRIT_OK;
 }
 
-static void cpu_release(frit_device *base, frit_memory *memory)
+static void cpu_free(frit_device *base, frit_memory *memory)
 {
     (void)base;
     if (memory) frit_cpu_memory_free(((frit_cpu_memory *)memory)->bytes, memory->n_bytes);
@@ -319,7 +319,7 @@ const frit_backend frit_backend_cpu = {
     .close = cpu_close,
     .info = cpu_info,
     .alloc = cpu_alloc,
-    .release = cpu_release,
+    .free = cpu_free,
     .map = cpu_map,
     .read = cpu_read,
     .write = cpu_write,

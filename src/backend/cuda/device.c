@@ -128,7 +128,7 @@ static void cuda_close(frit_device *base)
         if (d->uploads) d->driver.stream_wait(d->uploads);
         if (d->stream) d->driver.stream_wait(d->stream);
         frit_cuda_weight_stream_close(d);
-        frit_cuda_recordings_forget(d, NULL);
+        frit_cuda_recordings_drop(d, NULL);
         if (d->loader.gpu) frit_cuda_loader_close(&d->loader);
         frit_cuda_tensors_free(d);
         frit_cuda_free_bytes(d, d->scratch.address);
@@ -274,7 +274,7 @@ static frit_status cuda_alloc(frit_device *base, uint64_t n_bytes, frit_memory *
     return FRIT_OK;
 }
 
-static void cuda_release(frit_device *base, frit_memory *memory)
+static void cuda_free(frit_device *base, frit_memory *memory)
 {
     frit_cuda_device *d = device_of(base);
     if (!memory || use_context(d) != FRIT_OK) return;
@@ -328,7 +328,7 @@ static bool is_same(const frit_cuda_kernel *a, const frit_cuda_kernel *b)
            a->threads == b->threads && a->shared_bytes == b->shared_bytes;
 }
 
-frit_status frit_cuda_kernel_acquire(frit_cuda_device *d, const frit_cuda_kernel *wanted, frit_cuda_kernel **out)
+frit_status frit_cuda_kernel_get(frit_cuda_device *d, const frit_cuda_kernel *wanted, frit_cuda_kernel **out)
 {
     for (size_t i = 0; i < d->n_kernels; i++) {
         *out = d->kernels[i];
@@ -404,7 +404,7 @@ const frit_backend frit_backend_cuda = {
     .close = cuda_close,
     .info = cuda_info,
     .alloc = cuda_alloc,
-    .release = cuda_release,
+    .free = cuda_free,
     .map = cuda_map,
     .read = cuda_read,
     .write = cuda_write,

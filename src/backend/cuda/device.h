@@ -128,5 +128,5 @@ frit_status frit_cuda_scratch_reserve(frit_cuda_device *device, uint64_t n_bytes
 frit_status frit_cuda_work_reserve(frit_cuda_device *device, uint64_t n_bytes);
 // Returns the device's kernel with this description, which is added if it is new. New kernels are compiled by
 // frit_cuda_kernels_build, in parallel.
-frit_status frit_cuda_kernel_acquire(frit_cuda_device *device, const frit_cuda_kernel *wanted, frit_cuda_kernel **out);
+frit_status frit_cuda_kernel_get(frit_cuda_device *device, const frit_cuda_kernel *wanted, frit_cuda_kernel **out);
 frit_status frit_cuda_kernels_build(frit_cuda_device *device);

@@ -43,7 +43,7 @@ static frit_status finish_plan(frit_exec *exec)
     frit_cuda_device *d = exec->device;
     FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
     FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
-    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_open(exec));
+    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_join(exec));
     FRIT_TRY(frit_cuda_kernels_build(d));
     return frit_cuda_gemm_measure(exec);
 }
@@ -132,8 +132,8 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     if (!exec) return;
     d->driver.context_use(d->gpu.context);
     d->driver.stream_wait(d->stream);
-    frit_cuda_weight_stream_forget(exec);
-    frit_cuda_recordings_forget(d, exec);
+    frit_cuda_weight_stream_leave(exec);
+    frit_cuda_recordings_drop(d, exec);
     frit_cuda_free_bytes(d, exec->inputs.address);
     frit_cuda_matmuls_free(exec);
     for (int i = 0; i < exec->n_buffers; i++) frit_cuda_free_bytes(d, exec->buffers[i].address);
@@ -156,7 +156,7 @@ frit_address frit_cuda_value(frit_exec *exec, const frit_node *node)
 // ------------------------------------------------------------------------------- running
 
 // A free flight. If all are in use, waits for the oldest one.
-static frit_status acquire_flight(frit_cuda_device *d, frit_cuda_flight **out)
+static frit_status find_flight(frit_cuda_device *d, frit_cuda_flight **out)
 {
     frit_cuda_flight *oldest = &d->flights[0];
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
@@ -311,7 +311,7 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     // A larger plan that failed to allocate may have left less memory than this plan needs.
     FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
     FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
-    FRIT_TRY(acquire_flight(d, &flight));
+    FRIT_TRY(find_flight(d, &flight));
     describe_output(exec, batch, output, flight);
     FRIT_TRY(frit_cuda_step_upload(d, flight, batch, &step));
     step.scratch = d->scratch.address;

@@ -33,7 +33,7 @@ frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is
                                                   [FRIT_INPUT_POSITIONS] = FRIT_CUDA_ANGLES,
                                                   [FRIT_INPUT_OUT_ROWS] = FRIT_CUDA_OUT_ROWS};
     const frit_node *storage = frit_node_storage(node);
-    if (storage->op == FRIT_OP_WEIGHT) return frit_cuda_tensor_acquire(exec, storage->tensor, is_tiled, out);
+    if (storage->op == FRIT_OP_WEIGHT) return frit_cuda_tensor_get(exec, storage->tensor, is_tiled, out);
     if (storage->op == FRIT_OP_INPUT && !frit_node_is_input(storage)) {
         if (storage->input == FRIT_INPUT_WRITTEN) return FRIT_OK;
         *out = (frit_cuda_address){FRIT_CUDA_STEP, arrays[storage->input]};
@@ -44,12 +44,12 @@ frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is
     return FRIT_OK;
 }
 
-frit_status frit_cuda_acquire_kernel(frit_exec *exec, const char *file, const char *name, unsigned threads,
-                                     unsigned shared, frit_cuda_kernel **out)
+frit_status frit_cuda_kernel_get_named(frit_exec *exec, const char *file, const char *name, unsigned threads,
+                                       unsigned shared, frit_cuda_kernel **out)
 {
     const frit_cuda_kernel wanted = {
         .file = file, .name = name, .grid = {1, 1, 1}, .threads = threads, .shared_bytes = shared};
-    return frit_cuda_kernel_acquire(exec->device, &wanted, out);
+    return frit_cuda_kernel_get(exec->device, &wanted, out);
 }
 
 frit_status frit_cuda_run_kernel(frit_cuda_device *d, const frit_cuda_kernel *kernel, unsigned x, unsigned y,

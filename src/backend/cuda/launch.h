@@ -44,8 +44,8 @@ frit_status frit_cuda_launch_new(frit_exec *exec, const frit_node *node, frit_cu
 // Where the numbers of a node lie; weights are loaded if they are not there yet.
 frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is_tiled, frit_cuda_address *out);
 // A kernel without defines, built with the plan's others.
-frit_status frit_cuda_acquire_kernel(frit_exec *exec, const char *file, const char *name, unsigned threads,
-                                     unsigned shared, frit_cuda_kernel **out);
+frit_status frit_cuda_kernel_get_named(frit_exec *exec, const char *file, const char *name, unsigned threads,
+                                       unsigned shared, frit_cuda_kernel **out);
 // Launches a kernel with a grid of x * y blocks after the one before it has ended.
 frit_status frit_cuda_run_kernel(frit_cuda_device *device, const frit_cuda_kernel *kernel, unsigned x, unsigned y,
                                  const void *args);

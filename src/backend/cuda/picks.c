@@ -23,7 +23,7 @@ frit_status frit_cuda_picks_prepare(frit_cuda_device *d, int64_t most)
 {
     frit_cuda_picks *picks = &d->picks;
     const frit_cuda_kernel wanted = {.file = "pick.cu", .name = "pick_pass", .grid = {1, 1, 1}, .threads = 256};
-    FRIT_TRY(frit_cuda_kernel_acquire(d, &wanted, &picks->kernel));
+    FRIT_TRY(frit_cuda_kernel_get(d, &wanted, &picks->kernel));
     if (!picks->works) {
         const size_t n_bytes = FRIT_GPU_PICK_WAVE * sizeof(frit_gpu_pick_work);
         FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "picks", &picks->works));

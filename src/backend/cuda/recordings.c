@@ -17,7 +17,7 @@ static void free_graph(frit_cuda_device *d, frit_cuda_recording *recording)
     d->recordings->n_graphs--;
 }
 
-static void forget(frit_cuda_device *d, frit_cuda_recording *recording)
+static void drop(frit_cuda_device *d, frit_cuda_recording *recording)
 {
     frit_cuda_recordings *all = d->recordings;
     free_graph(d, recording);
@@ -50,7 +50,7 @@ frit_status frit_cuda_recordings_find(frit_cuda_device *d, const frit_cuda_graph
         if (r->n_seen == 2 && !r->is_refused) *out = r;
         return FRIT_OK;
     }
-    if (all->n == FRIT_CUDA_MOST_KEYS) forget(d, find_oldest(all, false));   // fewer than all have graphs
+    if (all->n == FRIT_CUDA_MOST_KEYS) drop(d, find_oldest(all, false));   // fewer than all have graphs
     all->list[all->n++] = (frit_cuda_recording){.key = *key, .n_seen = 1, .used_at = all->n_finds};
     return FRIT_OK;
 }
@@ -103,9 +103,9 @@ void frit_cuda_recordings_record(frit_cuda_recording *recording, frit_exec *exec
     all->n_bytes = (all->n_graphs++ > 0 ? all->n_bytes : 0) + (after < before ? before - after : 0);
 }
 
-void frit_cuda_recordings_forget(frit_cuda_device *d, const frit_exec *exec)
+void frit_cuda_recordings_drop(frit_cuda_device *d, const frit_exec *exec)
 {
     frit_cuda_recordings *all = d->recordings;
     for (int i = all ? all->n - 1 : -1; i >= 0; i--)
-        if (!exec || all->list[i].key.exec == exec) forget(d, &all->list[i]);
+        if (!exec || all->list[i].key.exec == exec) drop(d, &all->list[i]);
 }

@@ -44,5 +44,5 @@ frit_status frit_cuda_recordings_find(frit_cuda_device *device, const frit_cuda_
 typedef frit_status (*frit_cuda_launches_fn)(frit_exec *exec, const frit_cuda_step *step);
 void frit_cuda_recordings_record(frit_cuda_recording *recording, frit_exec *exec, const frit_cuda_step *step,
                                  frit_cuda_launches_fn run);
-// Forgets the keys and graphs of an executable, or of all if it is NULL. No graph may be running.
-void frit_cuda_recordings_forget(frit_cuda_device *device, const frit_exec *exec);
+// Drops the keys and graphs of an executable, or of all if it is NULL. No graph may be running.
+void frit_cuda_recordings_drop(frit_cuda_device *device, const frit_exec *exec);

@@ -101,7 +101,7 @@ void frit_kv_deinit(frit_kv *kv)
     frit_kv_disk_deinit(kv);
     for (int i = 0; i < kv->n_storages; i++) {
         const frit_kv_storage *storage = &kv->storages[i];
-        if (storage->memory) storage->device->backend->release(storage->device, storage->memory);
+        if (storage->memory) storage->device->backend->free(storage->device, storage->memory);
     }
     for (int32_t i = 0; kv->snapshots && i < kv->n_snapshots; i++)
         for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) free(kv->snapshots[i].tables[g].pages);

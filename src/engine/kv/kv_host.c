@@ -34,7 +34,7 @@ frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, const frit_kv_sizes
 void frit_kv_host_deinit(frit_kv *kv)
 {
     const frit_memory *memory = kv->host.memory;
-    if (memory) memory->device->backend->release(memory->device, kv->host.memory);
+    if (memory) memory->device->backend->free(memory->device, kv->host.memory);
     free(kv->host.free_pages);
     kv->host = (frit_kv_host){0};
 }

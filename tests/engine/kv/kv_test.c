@@ -21,7 +21,7 @@ static frit_status fake_alloc(frit_device *device, uint64_t n_bytes, frit_memory
     return memory->bytes ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "a test");
 }
 
-static void fake_release(frit_device *device, frit_memory *memory)
+static void fake_free(frit_device *device, frit_memory *memory)
 {
     (void)device;
     n_allocated -= memory->n_bytes;
@@ -47,7 +47,7 @@ static frit_status fake_copy(frit_device *device, frit_address to, frit_address 
 }
 
 static const frit_backend fake = {
-    .name = "fake", .alloc = fake_alloc, .release = fake_release, .map = fake_map, .copy = fake_copy};
+    .name = "fake", .alloc = fake_alloc, .free = fake_free, .map = fake_map, .copy = fake_copy};
 static frit_device device = {.backend = &fake}, second = {.backend = &fake};
 static frit_device *const devices[] = {&device, &second};
 

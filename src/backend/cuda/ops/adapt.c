@@ -207,7 +207,7 @@ frit_status frit_cuda_lower_adapt(frit_exec *exec, const frit_node *node)
                                  .first_row = (int)node->adapted[0].first_row,
                                  .is_lookup = is_down && frit_node_is_ids(node->src[0]),
                                  .width = (int)frit_cuda_width(is_down ? node->src[0] : node)};
-    return frit_cuda_acquire_kernel(exec, "adapt.cu", names[node->op], THREADS, 0, &l->kernel);
+    return frit_cuda_kernel_get_named(exec, "adapt.cu", names[node->op], THREADS, 0, &l->kernel);
 }
 
 frit_status frit_cuda_lower_adapted(frit_exec *exec, const frit_node *linear)
@@ -224,5 +224,5 @@ frit_status frit_cuda_lower_adapted(frit_exec *exec, const frit_node *linear)
                                  .n_h = linear->adapted[0].n_h,
                                  .first_row = (int)linear->adapted[0].first_row,
                                  .width = (int)frit_cuda_width(linear)};
-    return frit_cuda_acquire_kernel(exec, "adapt.cu", "adapt_up", THREADS, 0, &l->kernel);
+    return frit_cuda_kernel_get_named(exec, "adapt.cu", "adapt_up", THREADS, 0, &l->kernel);
 }

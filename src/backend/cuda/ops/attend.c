@@ -110,11 +110,11 @@ static frit_status add_variant(frit_exec *exec, const frit_cuda_attend *attend, 
     far.stages = frit_cuda_attend_stages(&attend->heads, &exec->device->gpu);
     if (far.stages) {
         FRIT_TRY(frit_cuda_attend_kernel(&far, v->n_far_splits, 0, &kernel));
-        FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &v->far));
+        FRIT_TRY(frit_cuda_kernel_get(exec->device, &kernel, &v->far));
     }
     if (is_always_far(&far)) return FRIT_OK;
     FRIT_TRY(frit_cuda_attend_kernel(attend, v->n_splits, v->rows < FULL_FROM ? 0 : FULL_WARPS, &kernel));
-    return frit_cuda_kernel_acquire(exec->device, &kernel, &v->kernel);
+    return frit_cuda_kernel_get(exec->device, &kernel, &v->kernel);
 }
 
 static int at_least_one(int n)
@@ -155,7 +155,7 @@ static frit_status take_rows(frit_exec *exec, const frit_cuda_attend *attend, fr
 {
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_attend_rows_kernel(attend, &exec->device->gpu, &kernel));
-    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->attend_fast.rows);
+    return frit_cuda_kernel_get(exec->device, &kernel, &l->attend_fast.rows);
 }
 
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)

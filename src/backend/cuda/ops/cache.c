@@ -80,7 +80,7 @@ frit_status frit_cuda_lower_cache_write(frit_exec *exec, const frit_node *node)
     FRIT_TRY(fill_side(exec, is_index ? &layer->index : &layer->k, &l->cache.keys));
     if (!is_index) FRIT_TRY(fill_side(exec, &layer->v, &l->cache.values));
     l->cache.n_heads = is_index ? 1 : layer->spec.n_head_kv;
-    return frit_cuda_acquire_kernel(exec, "plain_cache.cu", "plain_kv_write", THREADS, 0, &l->kernel);
+    return frit_cuda_kernel_get_named(exec, "plain_cache.cu", "plain_kv_write", THREADS, 0, &l->kernel);
 }
 
 // ------------------------------------------------------------------------------- attention
@@ -128,8 +128,8 @@ frit_status frit_cuda_lower_cache_attend(frit_exec *exec, const frit_node *node)
                                   .temp_length = attend->temp_length};
     FRIT_TRY(fill_side(exec, &layer->k, &a->keys));
     FRIT_TRY(fill_side(exec, &layer->v, &a->values));
-    return frit_cuda_acquire_kernel(exec, "plain_cache.cu", "plain_attend", 128,
-                                    (unsigned)(k_dim > v_dim ? k_dim : v_dim) * 4, &l->kernel);
+    return frit_cuda_kernel_get_named(exec, "plain_cache.cu", "plain_attend", 128,
+                                      (unsigned)(k_dim > v_dim ? k_dim : v_dim) * 4, &l->kernel);
 }
 
 // ------------------------------------------------------------------------------- choosing
@@ -167,6 +167,6 @@ frit_status frit_cuda_lower_choose(frit_exec *exec, const frit_node *node)
     uint64_t heaps;
     FRIT_TRY(frit_cuda_plan_alloc(exec, frit_cuda_choose_bytes(node), false, &heaps));
     l->choose.heaps = heaps;
-    return frit_cuda_acquire_kernel(exec, "plain_cache.cu", "plain_choose", CHOOSE_THREADS,
-                                    (unsigned)(q->shape[1] * q->shape[2]) * 4, &l->kernel);
+    return frit_cuda_kernel_get_named(exec, "plain_cache.cu", "plain_choose", CHOOSE_THREADS,
+                                      (unsigned)(q->shape[1] * q->shape[2]) * 4, &l->kernel);
 }

@@ -253,14 +253,14 @@ frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node)
         if (node->src[i]) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], false, &l->x[i]));
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
     FRIT_TRY(frit_cuda_route_kernel(&node->route, (int)frit_cuda_width(node->src[0]), &kernel));
-    FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel));
+    FRIT_TRY(frit_cuda_kernel_get(exec->device, &kernel, &l->kernel));
     FRIT_TRY(keep_dispatch(exec, node, &dispatch));
     if (!dispatch.groups) return FRIT_OK;
     FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
     l->run = run_dispatch;
     l->experts.dispatch = dispatch;
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
-    return frit_cuda_acquire_kernel(exec, "dispatch.cu", "dispatch", 1024, 0, &l->kernel);
+    return frit_cuda_kernel_get_named(exec, "dispatch.cu", "dispatch", 1024, 0, &l->kernel);
 }
 
 // ------------------------------------------------------------------------------- kernels
@@ -350,7 +350,7 @@ static frit_status take_product(const frit_exec *exec, const experts *e, int row
     product.grid = grid_of(e, rows, is_sum, product.n_tiles, &exec->device->gpu);
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_experts_kernel(&product, &exec->device->gpu, &kernel));
-    return frit_cuda_kernel_acquire(exec->device, &kernel, out);
+    return frit_cuda_kernel_get(exec->device, &kernel, out);
 }
 
 // Adds the kernel for groups with the most rows that fits into shared memory.
@@ -379,8 +379,8 @@ static frit_status take_rows(frit_exec *exec, const experts *e, frit_cuda_expert
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
     out->converted = mix_bytes(e);
     out->scales = n_bytes - (uint64_t)(e->has_own_rows ? n_assignments : e->route->shape[0]) * sizeof(float);
-    FRIT_TRY(frit_cuda_acquire_kernel(exec, "gemm.cu", "convert_rows", THREADS, 0, &out->convert));
-    return frit_cuda_kernel_acquire(exec->device, &kernel, &out->rows);
+    FRIT_TRY(frit_cuda_kernel_get_named(exec, "gemm.cu", "convert_rows", THREADS, 0, &out->convert));
+    return frit_cuda_kernel_get(exec->device, &kernel, &out->rows);
 }
 
 // ------------------------------------------------------------------------------- products
@@ -465,7 +465,7 @@ static frit_status take_mix(frit_exec *exec, const experts *e, frit_cuda_experts
 {
     const uint64_t n_bytes = mix_bytes(e);
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
-    return frit_cuda_acquire_kernel(exec, "plain.cu", "plain_mix", THREADS, 0, &out->mix);
+    return frit_cuda_kernel_get_named(exec, "plain.cu", "plain_mix", THREADS, 0, &out->mix);
 }
 
 static frit_status take_tiles(frit_exec *exec, const experts *e, frit_cuda_launch *l)
@@ -475,7 +475,7 @@ static frit_status take_tiles(frit_exec *exec, const experts *e, frit_cuda_launc
         pair.order = FRIT_CUDA_ORDER_GATED;
         pair.cut.begin[1] = frit_cuda_cut_of(e->node, 2).begin[0];
     }
-    return frit_cuda_tiles_acquire(exec, &pair, &l->x[1]);
+    return frit_cuda_tiles_get(exec, &pair, &l->x[1]);
 }
 
 frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node)

@@ -105,10 +105,10 @@ frit_status frit_cuda_lower_f16_norm(frit_exec *exec, const frit_node *node)
                             .is_scaled = true,
                             .joins = l != NULL};
     FRIT_TRY(frit_cuda_norm_kernel(&shape, &kernel));
-    FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &norm.kernel));
+    FRIT_TRY(frit_cuda_kernel_get(exec->device, &kernel, &norm.kernel));
     shape.is_small = true;
     FRIT_TRY(frit_cuda_norm_kernel(&shape, &kernel));
-    FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &norm.small_kernel));
+    FRIT_TRY(frit_cuda_kernel_get(exec->device, &kernel, &norm.small_kernel));
     if (shape.has_weight) FRIT_TRY(frit_cuda_address_of(exec, node->src[1], false, &norm.weight));
     if (shape.has_bias) FRIT_TRY(frit_cuda_address_of(exec, node->src[2], false, &norm.bias));
     exec->is_f16_input[node->id] = true;

@@ -267,7 +267,7 @@ static frit_status add_small_kernels(frit_cuda_device *d, const frit_cuda_produc
         if (frit_cuda_gemm_small_kernel(&small, &d->gpu, &kernel) != FRIT_OK) return FRIT_OK;   // cuBLASLt is used
         frit_cuda_gemm_small_variant *v = &m->small[m->n_small++];
         *v = (frit_cuda_gemm_small_variant){.rows = rows, .n_parts = small.splits, .is_gated = small.is_gated};
-        FRIT_TRY(frit_cuda_kernel_acquire(d, &kernel, &v->kernel));
+        FRIT_TRY(frit_cuda_kernel_get(d, &kernel, &v->kernel));
         const int64_t n_rows = max_rows < rows ? max_rows : rows;
         const uint64_t own = (uint64_t)(small.splits * n_rows * m->n) * sizeof(float);
         if (own > *n_bytes) *n_bytes = own;
@@ -283,10 +283,10 @@ static frit_status take_finish(frit_exec *exec, const frit_node *result, frit_cu
     frit_cuda_kernel gate;
     const bool feeds = m->is_gated && result->op == FRIT_OP_GLU && frit_cuda_feeds_gemm(exec, result);
     if (!feeds || frit_cuda_gate_kernel((int)frit_cuda_width(result), &gate) != FRIT_OK)
-        return frit_cuda_acquire_kernel(exec, "gemm.cu", "finish_rows", THREADS, 0, &m->finish);
+        return frit_cuda_kernel_get_named(exec, "gemm.cu", "finish_rows", THREADS, 0, &m->finish);
     exec->is_f16_input[result->id] = true;
     m->gated = frit_cuda_f16_input_of(exec, result);
-    return frit_cuda_kernel_acquire(exec->device, &gate, &m->gate);
+    return frit_cuda_kernel_get(exec->device, &gate, &m->gate);
 }
 
 // Adds the kernel that measures the weights of gates and values, from which gated kernels bound their results. It needs
@@ -300,7 +300,7 @@ static frit_status take_bounds(frit_exec *exec, const frit_cuda_products *p, fri
     frit_cuda_define(&kernel, "TYPE0", frit_dtype_get(p->segments[0].dtype)->gguf_id);
     frit_cuda_define(&kernel, "K", p->k);
     FRIT_TRY(frit_cuda_plan_alloc(exec, 2 * sizeof(float), true, &m->bounds));
-    return frit_cuda_kernel_acquire(exec->device, &kernel, &m->measure);
+    return frit_cuda_kernel_get(exec->device, &kernel, &m->measure);
 }
 
 frit_status frit_cuda_gemm_measure(frit_exec *exec)
@@ -368,7 +368,7 @@ static frit_status lower_precise(frit_exec *exec, const frit_cuda_products *p, i
     const uint64_t n_bytes = (uint64_t)max_rows * (uint64_t)m->n * sizeof(float);
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_precise_kernel(p->segments[0].dtype, p->k, p->segments[0].n_tiles, &kernel));
-    FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &m->precise));
+    FRIT_TRY(frit_cuda_kernel_get(exec->device, &kernel, &m->precise));
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
     return take_finish(exec, result, m);
 }
@@ -388,11 +388,11 @@ frit_status frit_cuda_lower_gemm(frit_exec *exec, const frit_cuda_products *p, i
     FRIT_TRY(frit_cuda_matmul_describe(&matmul));
     FRIT_TRY(new_matmul(exec, &matmul, &m->matmul));
     for (int i = 0; i < matmul.n_kernels; i++)
-        FRIT_TRY(frit_cuda_kernel_acquire(d, &matmul.dequantize[i], &m->matmul->shared[i]));
+        FRIT_TRY(frit_cuda_kernel_get(d, &matmul.dequantize[i], &m->matmul->shared[i]));
     if (exec->is_f16_input[x->id])
         m->x = frit_cuda_f16_input_of(exec, x);
     else
-        FRIT_TRY(frit_cuda_acquire_kernel(exec, "gemm.cu", "convert_rows", THREADS, 0, &m->convert));
+        FRIT_TRY(frit_cuda_kernel_get_named(exec, "gemm.cu", "convert_rows", THREADS, 0, &m->convert));
     FRIT_TRY(take_finish(exec, result, m));
     FRIT_TRY(take_bounds(exec, p, l));
     return lay_out_work(exec, p, max_rows, l);

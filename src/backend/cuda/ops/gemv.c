@@ -31,7 +31,7 @@ static frit_status add_variant(frit_exec *exec, const frit_cuda_products *p, int
     FRIT_TRY(frit_cuda_product_kernel(&product, &exec->device->gpu, &kernel));
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
     v->rows = n_rows;
-    return frit_cuda_kernel_acquire(exec->device, &kernel, &v->kernel);
+    return frit_cuda_kernel_get(exec->device, &kernel, &v->kernel);
 }
 
 static const frit_cuda_gemv_variant *variant_for(const frit_cuda_gemv *gemv, int64_t n_rows)
@@ -85,7 +85,7 @@ static frit_status run_gemv(frit_cuda_device *d, const frit_cuda_launch *l, cons
 }
 
 // Counters of blocks that have arrived. All gemvs of the plan share them, because they run one after the other.
-static frit_status acquire_counters(frit_exec *exec, uint64_t *counters)
+static frit_status get_counters(frit_exec *exec, uint64_t *counters)
 {
     const uint64_t n_bytes = (uint64_t)exec->device->gpu.n_multiprocessors * sizeof(uint32_t);
     if (!exec->counters) FRIT_TRY(frit_cuda_plan_alloc(exec, n_bytes, true, &exec->counters));
@@ -100,7 +100,7 @@ frit_status frit_cuda_lower_gemv(frit_exec *exec, const frit_cuda_products *p, i
                                .k = p->k,
                                .n = p->epilogue == FRIT_GPU_GLU ? p->n / 2 : p->n,
                                .epsilon = p->norm ? p->norm->eps : 0};
-    FRIT_TRY(acquire_counters(exec, &l->gemv.arrived));
+    FRIT_TRY(get_counters(exec, &l->gemv.arrived));
     for (int n_rows = 1; l->gemv.n_variants < FRIT_CUDA_GEMV_VARIANTS; n_rows *= 2) {
         const frit_status status = add_variant(exec, p, n_rows, &l->gemv.variants[l->gemv.n_variants]);
         if (status == FRIT_E_UNSUPPORTED && n_rows > 1) return FRIT_OK;   // shared memory is too small for more rows

@@ -245,7 +245,7 @@ static frit_status new_rope_table(frit_exec *exec, const frit_node *rope, frit_c
     l->x[0] = (frit_cuda_address){FRIT_CUDA_FIXED, tables->frequency};
     l->x[1] = (frit_cuda_address){tables->factor ? FRIT_CUDA_FIXED : FRIT_CUDA_NOWHERE, tables->factor};
     l->y = (frit_cuda_address){FRIT_CUDA_FIXED, tables->table};
-    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel);
+    return frit_cuda_kernel_get(exec->device, &kernel, &l->kernel);
 }
 
 // The rope table of a rotation. Layers that rotate alike share it; the first one adds the launch that computes it.
@@ -330,7 +330,7 @@ static frit_status lower_rest(frit_exec *exec, const frit_cuda_heads_phase *h, f
         if (i < 2 && h->norms[i]) FRIT_TRY(frit_cuda_address_of(exec, h->norms[i]->src[1], false, &l->x[2 + i]));
     }
     FRIT_TRY(frit_cuda_address_of(exec, h->query, false, &l->y));
-    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel);
+    return frit_cuda_kernel_get(exec->device, &kernel, &l->kernel);
 }
 
 static frit_status take_tiles(frit_exec *exec, const frit_cuda_heads_phase *h, frit_cuda_launch *l)
@@ -340,8 +340,8 @@ static frit_status take_tiles(frit_exec *exec, const frit_cuda_heads_phase *h, f
                                  .order = order_of(exec, h),
                                  .head_size = h->head_size};
     for (int i = 0; i < 3; i++) l->matrices[i] = matrix_of(h->products[i]);
-    FRIT_TRY(frit_cuda_tiles_acquire(exec, &pair, &l->x[1]));
-    return frit_cuda_tensor_acquire(exec, matrix_of(h->products[VALUES]), true, &l->x[4]);
+    FRIT_TRY(frit_cuda_tiles_get(exec, &pair, &l->x[1]));
+    return frit_cuda_tensor_get(exec, matrix_of(h->products[VALUES]), true, &l->x[4]);
 }
 
 // The product writes f32 to the work memory, or queries in f16 if it rotates heads and writes the cache itself.

@@ -59,13 +59,13 @@ static frit_status lower_products(frit_exec *exec, const products *p)
     l->matrices[0] = matrix_of(p->node);
     l->matrices[1] = p->second ? matrix_of(p->second) : NULL;
     if (p->second)
-        FRIT_TRY(frit_cuda_tiles_acquire(exec,
-                                         &(frit_cuda_pair){.first = matrix_of(p->node),
-                                                           .second = matrix_of(p->second),
-                                                           .order = FRIT_CUDA_ORDER_GATED},
-                                         &l->x[1]));
+        FRIT_TRY(frit_cuda_tiles_get(exec,
+                                     &(frit_cuda_pair){.first = matrix_of(p->node),
+                                                       .second = matrix_of(p->second),
+                                                       .order = FRIT_CUDA_ORDER_GATED},
+                                     &l->x[1]));
     else
-        FRIT_TRY(frit_cuda_tensor_acquire(exec, matrix_of(p->node), true, &l->x[1]));
+        FRIT_TRY(frit_cuda_tensor_get(exec, matrix_of(p->node), true, &l->x[1]));
     if (p->norm) FRIT_TRY(frit_cuda_address_of(exec, p->norm->src[1], false, &l->x[2]));
     if (p->residual) FRIT_TRY(frit_cuda_address_of(exec, p->residual, false, &l->x[3]));
     FRIT_TRY(frit_cuda_address_of(exec, p->result, false, &l->y));

@@ -67,7 +67,7 @@ frit_status frit_cuda_add_plain(frit_exec *exec, const frit_node *node, const ch
     FRIT_TRY(frit_cuda_launch_new(exec, node, out));
     FRIT_TRY(set_addresses(exec, *out));
     (*out)->run = run_numbers;
-    return frit_cuda_acquire_kernel(exec, "plain.cu", name, THREADS, 0, &(*out)->kernel);
+    return frit_cuda_kernel_get_named(exec, "plain.cu", name, THREADS, 0, &(*out)->kernel);
 }
 
 static const op_row rows[FRIT_OP_COUNT];
@@ -176,7 +176,7 @@ static frit_status lower_long_norm(frit_exec *exec, const frit_node *node)
     FRIT_TRY(set_addresses(exec, l));
     l->run = run_norm;
     l->plain.factor[0] = node->eps;
-    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel);
+    return frit_cuda_kernel_get(exec->device, &kernel, &l->kernel);
 }
 
 static frit_status lower_norm(frit_exec *exec, const frit_node *node)
@@ -260,7 +260,7 @@ static frit_status lower_embed(frit_exec *exec, const frit_node *node)
     FRIT_TRY(frit_cuda_embed_kernel(&(frit_cuda_embed){.dtype = frit_node_storage(node->src[0])->tensor->dtype,
                                                        .width = (int)frit_cuda_width(node)},
                                     &kernel));
-    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel);
+    return frit_cuda_kernel_get(exec->device, &kernel, &l->kernel);
 }
 
 // ------------------------------------------------------------------------------- the table

@@ -80,5 +80,5 @@ frit_status frit_cuda_lower_recurrent(frit_exec *exec, const frit_node *node)
     size[0] = (int)frit_cuda_width(node);
     if (row->has_heads) fill_heads(node, size);
     if (node->op == FRIT_OP_CONV) size[1] = n_elements(node->src[1]) / size[0];
-    return frit_cuda_acquire_kernel(exec, "recurrent.cu", row->kernel, THREADS, 0, &l->kernel);
+    return frit_cuda_kernel_get_named(exec, "recurrent.cu", row->kernel, THREADS, 0, &l->kernel);
 }

@@ -41,7 +41,7 @@ static frit_status make_events(frit_cuda_device *d, frit_cuda_stream_buffer *buf
 }
 
 // Executables store offsets only, so a buffer may be reallocated.
-frit_status frit_cuda_weight_stream_open(frit_exec *exec)
+frit_status frit_cuda_weight_stream_join(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
     exec->stream_buffer = (int)(d->n_streaming++ % FRIT_CUDA_STREAM_BUFFERS);
@@ -60,7 +60,7 @@ frit_status frit_cuda_weight_stream_open(frit_exec *exec)
     return FRIT_OK;
 }
 
-void frit_cuda_weight_stream_forget(frit_exec *exec)
+void frit_cuda_weight_stream_leave(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
     for (frit_exec **at = &d->streaming; *at; at = &(*at)->older)

@@ -8,10 +8,10 @@
 // Reserves an offset in the executable's buffer for the tensor.
 frit_status frit_cuda_weight_stream_add(frit_exec *exec, const frit_cuda_tensor *tensor, frit_cuda_address *out);
 // Assigns a buffer, once all tensors are added.
-frit_status frit_cuda_weight_stream_open(frit_exec *exec);
+frit_status frit_cuda_weight_stream_join(frit_exec *exec);
 // Makes the device's stream wait until the buffer is filled. *address: of the buffer.
 frit_status frit_cuda_weight_stream_begin(frit_exec *exec, uint64_t *address);
 // Call it after the launches that read the buffer: it may be filled again once they have run.
 frit_status frit_cuda_weight_stream_end(frit_exec *exec);
-void frit_cuda_weight_stream_forget(frit_exec *exec);
+void frit_cuda_weight_stream_leave(frit_exec *exec);
 void frit_cuda_weight_stream_close(frit_cuda_device *device);

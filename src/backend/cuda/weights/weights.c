@@ -198,7 +198,7 @@ static frit_status load_tensor(frit_cuda_device *d, frit_cuda_tensor *t)
     return status;
 }
 
-static frit_status acquire_tensor(frit_exec *exec, const frit_cuda_pair *pair, bool is_tiled, frit_cuda_address *out)
+static frit_status get_tensor(frit_exec *exec, const frit_cuda_pair *pair, bool is_tiled, frit_cuda_address *out)
 {
     frit_cuda_device *d = exec->device;
     frit_cuda_tensor new = describe_tensor(pair, is_tiled);
@@ -214,16 +214,16 @@ static frit_status acquire_tensor(frit_exec *exec, const frit_cuda_pair *pair, b
     return FRIT_OK;
 }
 
-frit_status frit_cuda_tensor_acquire(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out)
+frit_status frit_cuda_tensor_get(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out)
 {
-    return acquire_tensor(exec, &(frit_cuda_pair){.first = tensor}, is_tiled, out);
+    return get_tensor(exec, &(frit_cuda_pair){.first = tensor}, is_tiled, out);
 }
 
-frit_status frit_cuda_tiles_acquire(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out)
+frit_status frit_cuda_tiles_get(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out)
 {
     frit_cuda_pair wanted = *pair;
     if (pair->order != FRIT_CUDA_ORDER_ADJACENT && pair->order != FRIT_CUDA_ORDER_NEOX) wanted.head_size = 0;
-    return acquire_tensor(exec, &wanted, true, out);
+    return get_tensor(exec, &wanted, true, out);
 }
 
 // Bytes of the tensor that the node reads. A matrix of a pair counts as half of the pair's tiles.

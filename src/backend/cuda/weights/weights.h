@@ -15,8 +15,8 @@ typedef struct frit_cuda_pair {
 
 // Loads the tensor if no plan has, and returns its address. For a plan that streams weights, tiles get an offset in its
 // stream buffer instead.
-frit_status frit_cuda_tensor_acquire(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out);
-frit_status frit_cuda_tiles_acquire(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out);
+frit_status frit_cuda_tensor_get(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out);
+frit_status frit_cuda_tiles_get(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out);
 // True if both have the same rows in the same order.
 bool frit_cuda_tensor_equals(const frit_cuda_tensor *a, const frit_cuda_tensor *b);
 // Starts the copy of the tensor to t->address. It is complete after frit_cuda_loader_wait.
