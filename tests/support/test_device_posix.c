@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The test device: a queue, a thread that processes it, and a CPU device inside.
+#include "support/test_copies.h"
 #include "support/test_device.h"
 
 #include "backend/cpu/cpu.h"
@@ -318,47 +319,6 @@ static frit_status device_load(frit_device *base, const frit_weight_uses *uses, 
 
 // ------------------------------------------------------------------------------- adapters
 
-static uint64_t room_of(const frit_tensor *tensor)
-{
-    enum { ALIGNMENT = 64 };
-    return tensor ? (tensor->n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : 0;
-}
-
-static const frit_tensor *copy_tensor(test_adapter *to, const frit_tensor *tensor, uint8_t **bytes)
-{
-    if (!tensor) return NULL;
-    frit_tensor *copy = frit_arena_new(&to->arena, frit_tensor, 1);
-    *copy = *tensor;
-    copy->data = memcpy(*bytes, tensor->data, (size_t)tensor->n_bytes);
-    *bytes += room_of(tensor);
-    return copy;
-}
-
-static frit_status copy_adapter(test_device *device, test_adapter *to, const frit_adapter_table *from,
-                                frit_adapter_table *table)
-{
-    uint64_t n_bytes = 0;
-    for (int32_t i = 0; i < from->n_matrices; i++)
-        n_bytes += room_of(from->matrices[i].a) + room_of(from->matrices[i].b) + room_of(from->matrices[i].gain) +
-                   room_of(from->matrices[i].shift);
-    for (int32_t i = 0; i < from->n_layers; i++) n_bytes += room_of(from->directions[i]);
-    FRIT_TRY(device_alloc(&device->base, n_bytes + 1, &to->memory));
-    uint8_t *bytes = frit_backend_cpu.map(((test_memory *)to->memory)->inner);
-    *table = *from;
-    table->matrices = frit_arena_new(&to->arena, frit_low_rank, (size_t)from->n_matrices + 1);
-    table->directions = frit_arena_new(&to->arena, const frit_tensor *, (size_t)from->n_layers + 1);
-    for (int32_t i = 0; i < from->n_matrices; i++) {
-        table->matrices[i] = from->matrices[i];
-        table->matrices[i].a = copy_tensor(to, from->matrices[i].a, &bytes);
-        table->matrices[i].b = copy_tensor(to, from->matrices[i].b, &bytes);
-        table->matrices[i].gain = copy_tensor(to, from->matrices[i].gain, &bytes);
-        table->matrices[i].shift = copy_tensor(to, from->matrices[i].shift, &bytes);
-        matrices_ever += from->matrices[i].a != NULL;
-    }
-    for (int32_t i = 0; i < from->n_layers; i++) table->directions[i] = copy_tensor(to, from->directions[i], &bytes);
-    return FRIT_OK;
-}
-
 // The device reads only its copies: freeing the host's matrices changes nothing.
 static frit_status device_set_adapter(frit_device *base, int32_t i, const frit_adapter_table *adapter)
 {
@@ -372,7 +332,11 @@ static frit_status device_set_adapter(frit_device *base, int32_t i, const frit_a
         device->adapters = adapters;
         while (device->n_adapters <= i) adapters[device->n_adapters++] = (test_adapter){0};
     }
-    frit_status status = adapter ? copy_adapter(device, &copy, adapter, &table) : FRIT_OK;
+    frit_status status = adapter ? device_alloc(base, test_copy_bytes(adapter) + 1, &copy.memory) : FRIT_OK;
+    if (adapter && status == FRIT_OK) {
+        uint8_t *bytes = frit_backend_cpu.map(((test_memory *)copy.memory)->inner);
+        matrices_ever += test_copy_adapter(&table, adapter, &copy.arena, bytes);
+    }
     if (status == FRIT_OK) status = frit_backend_cpu.set_adapter(device->inner, i, adapter ? &table : NULL);
     test_adapter *old = status == FRIT_OK ? &device->adapters[i] : &copy;
     device_free(base, old->memory);
@@ -382,23 +346,6 @@ static frit_status device_set_adapter(frit_device *base, int32_t i, const frit_a
 }
 
 // ------------------------------------------------------------------------------- executables
-
-static frit_status copy_graph(test_exec *exec, const frit_graph *graph)
-{
-    frit_graph *copy = &exec->graph;
-    frit_graph_init(copy, &exec->arena, graph->max_rows, graph->max_outs);
-    for (int i = 0; i < graph->n_nodes; i++) frit_node_copy(copy, graph->nodes[i]);
-    FRIT_TRY(frit_graph_check(copy));
-    for (int i = 0; i < copy->n_nodes; i++)
-        for (int s = 0; s < copy->nodes[i]->n_src; s++)
-            copy->nodes[i]->src[s] = copy->nodes[copy->nodes[i]->src[s]->id];
-    if (graph->output) copy->output = copy->nodes[graph->output->id];
-    copy->results = frit_arena_new(&exec->arena, frit_node *, (size_t)graph->n_results + 1);
-    if (!copy->results) return frit_fail_memory((size_t)graph->n_results * sizeof(frit_node *), "results");
-    copy->n_results = graph->n_results;
-    for (int i = 0; i < graph->n_results; i++) copy->results[i] = copy->nodes[graph->results[i]->id];
-    return FRIT_OK;
-}
 
 // Binds the device's part of the cache.
 static frit_status bind_cache(test_exec *exec, const frit_cache *cache)
@@ -416,7 +363,7 @@ static frit_status prepare(test_exec *exec, frit_plan *plan, const frit_cache *c
     const frit_plan_options alone = {.no_fuse = true, .is_fused = true, .decode_kernels = plan->decode_kernels};
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
     FRIT_TRY(bind_cache(exec, cache));
-    FRIT_TRY(copy_graph(exec, plan->graph));
+    FRIT_TRY(test_copy_graph(&exec->graph, &exec->arena, plan->graph));
     FRIT_TRY(frit_plan_new(&exec->plan, &exec->graph, &alone));
     FRIT_TRY(frit_backend_cpu.prepare(exec->device->inner, exec->plan, &exec->cache, &exec->inner));
     if (!exec->graph.output) return FRIT_OK;
