@@ -6,22 +6,26 @@ if(FRIT_CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
     set(CMAKE_C_COMPILER_LAUNCHER ${FRIT_CCACHE})
 endif()
 
-add_library(frit_warnings INTERFACE)
-if(MSVC)
-    target_compile_options(frit_warnings INTERFACE /W3 /experimental:c11atomics)
-else()
-    target_compile_options(frit_warnings INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-                           $<$<BOOL:${FRIT_WERROR}>:-Werror> -ffp-contract=off -fno-math-errno)
-    # gcc 12 for arm64 fails with an internal error on sums of floats in double precision. Fast kernels use vector types
-    # and are not affected.
-    if(CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13 AND
-       CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
-        target_compile_options(frit_warnings INTERFACE -fno-tree-vectorize)
+# frit_warnings: for all targets, with the sanitizers. frit_plain: for files that no sanitizer checks. They are compiled as
+# in a build without sanitizers, and ccache compiles them once for both.
+foreach(target frit_warnings frit_plain)
+    add_library(${target} INTERFACE)
+    if(MSVC)
+        target_compile_options(${target} INTERFACE /W3 /experimental:c11atomics)
+    else()
+        target_compile_options(${target} INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+                               $<$<BOOL:${FRIT_WERROR}>:-Werror> -ffp-contract=off -fno-math-errno)
+        # gcc 12 for arm64 fails with an internal error on sums of floats in double precision. Fast kernels use vector
+        # types and are not affected.
+        if(CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13 AND
+           CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
+            target_compile_options(${target} INTERFACE -fno-tree-vectorize)
+        endif()
     endif()
-endif()
-target_compile_definitions(frit_warnings INTERFACE $<$<PLATFORM_ID:Linux>:_GNU_SOURCE>
-                           $<$<PLATFORM_ID:Windows>:_CRT_SECURE_NO_WARNINGS>
-                           $<$<PLATFORM_ID:Windows>:__USE_MINGW_ANSI_STDIO=1>)
+    target_compile_definitions(${target} INTERFACE $<$<PLATFORM_ID:Linux>:_GNU_SOURCE>
+                               $<$<PLATFORM_ID:Windows>:_CRT_SECURE_NO_WARNINGS>
+                               $<$<PLATFORM_ID:Windows>:__USE_MINGW_ANSI_STDIO=1>)
+endforeach()
 
 if(FRIT_SANITIZE)
     target_compile_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE} -fno-omit-frame-pointer
@@ -32,6 +36,8 @@ if(FRIT_SANITIZE)
         target_compile_options(frit_warnings INTERFACE -fno-stack-protector)
     endif()
     target_link_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE})
+    # Files that are not sanitized have the options of a Release build, so that a build with sanitizers is one too.
+    target_compile_options(frit_warnings INTERFACE $<$<CONFIG:Release>:-O1>)
     # Reports show functions, files and lines, for which -g1 is enough. With -g kernels take a third longer to compile,
     # and each of the test programs takes 95 MB. A position-independent program has 800,000 relocations at its start.
     if(NOT MSVC)
@@ -45,7 +51,11 @@ endif()
 # sanitizers find such faults themselves, and some of these flags hide faults from them.
 include(CheckCCompilerFlag)
 include(CheckLinkerFlag)
-if(FRIT_HARDENING AND NOT FRIT_SANITIZE AND NOT FRIT_FUZZ AND NOT FRIT_COVERAGE AND NOT MSVC AND NOT WIN32)
+if(FRIT_HARDENING AND NOT MSVC AND NOT WIN32)
+    set(frit_hardened frit_plain)
+    if(NOT FRIT_SANITIZE AND NOT FRIT_FUZZ AND NOT FRIT_COVERAGE)
+        list(APPEND frit_hardened frit_warnings)
+    endif()
     set(frit_hardening -fstack-protector-strong)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
         list(APPEND frit_hardening -fstack-clash-protection -fcf-protection=full)
@@ -55,15 +65,17 @@ if(FRIT_HARDENING AND NOT FRIT_SANITIZE AND NOT FRIT_FUZZ AND NOT FRIT_COVERAGE 
     foreach(flag IN LISTS frit_hardening)
         string(MAKE_C_IDENTIFIER "FRIT_HAS${flag}" known)
         check_c_compiler_flag(${flag} ${known})
-        if(${known})
-            target_compile_options(frit_warnings INTERFACE ${flag})
-        endif()
+        foreach(target IN LISTS frit_hardened)
+            target_compile_options(${target} INTERFACE $<$<BOOL:${${known}}>:${flag}>)
+        endforeach()
     endforeach()
     # Level 3 needs gcc 12 or clang 9; older compilers treat it as level 2. It needs optimization. Distributions define
     # a level of their own, which must be removed first.
-    target_compile_options(frit_warnings INTERFACE $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
-                           $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
-    if(NOT APPLE)
+    foreach(target IN LISTS frit_hardened)
+        target_compile_options(${target} INTERFACE $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
+                               $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
+    endforeach()
+    if(NOT APPLE AND frit_warnings IN_LIST frit_hardened)
         foreach(flag relro now noexecstack)
             check_linker_flag(C LINKER:-z,${flag} FRIT_HAS_Z_${flag})
             if(FRIT_HAS_Z_${flag})
@@ -116,23 +128,25 @@ endforeach()
 
 # Packages of distributions are often built with -O2. gcc does not unroll loops with a constant number of rounds then,
 # and keeps their variables on the stack: prompts of bf16 took five times as long.
-if(NOT MSVC AND NOT FRIT_SANITIZE)
+if(NOT MSVC)
     set(frit_kernel_flags $<$<NOT:$<CONFIG:Debug>>:-O3>)
 endif()
+set(frit_kernel_warnings frit_plain)
 # With the address sanitizer gcc takes up to five times as long for kernels, and the sanitizer finds little in them:
 # arrays of tensors lie in mapped memory. Tests of kernels have a protected page after each array instead (tests/fence).
 # FRIT_SANITIZE_ALL sanitizes kernels too, at -O1, because at -O2 gcc takes minutes and 700 MB for each file of packed
 # products.
-if(FRIT_SANITIZE)
+if(FRIT_SANITIZE AND (FRIT_SANITIZE_ALL OR NOT FRIT_SANITIZE MATCHES address))
     set(frit_kernel_flags -O1)
-    if(FRIT_SANITIZE MATCHES address AND NOT FRIT_SANITIZE_ALL)
-        list(APPEND frit_kernel_flags -fno-sanitize=all)
-    endif()
+    set(frit_kernel_warnings frit_warnings)
+endif()
+if(FRIT_COVERAGE)
+    set(frit_kernel_warnings frit_warnings)
 endif()
 # Fuzz targets test parsers and the interface. clang takes minutes for an instrumented file of kernels; the tests run
 # kernels under sanitizers.
 if(FRIT_FUZZ)
-    set(frit_kernel_flags -O1 -fno-sanitize=all)
+    set(frit_kernel_flags -O1)
 endif()
 
 # Sets the flags of a file by the last word of its name, unless that is not the name of an instruction set.
@@ -168,9 +182,8 @@ function(frit_drop_foreign list)
     set(${list} ${sources} PARENT_SCOPE)
 endfunction()
 
-# Adds this processor's kernel files to the list, and removes the files of other systems.
-function(frit_platform_sources list)
-    set(sources ${${list}})
+# Sets the list of this processor's kernel files, with their flags.
+function(frit_kernel_sources list)
     if(frit_kernel_folder)
         file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/${frit_kernel_folder}/*.c
              ${CMAKE_SOURCE_DIR}/src/quant/${frit_kernel_folder}/*.c)
@@ -183,8 +196,7 @@ function(frit_platform_sources list)
         endif()
         set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${flags};${frit_kernel_flags}")
     endforeach()
-    frit_drop_foreign(sources)
-    set(${list} ${sources} ${kernels} PARENT_SCOPE)
+    set(${list} ${kernels} PARENT_SCOPE)
 endfunction()
 
 # The target exports the functions marked with FRIT_API and no symbol of static libraries that are linked into it, which
