@@ -16,18 +16,18 @@ bool frit_answer_has_strict(const json_t *tools)
 
 // ------------------------------------------------------------------------------------- small rules
 
-static frit_status end_rule(frit_draft *draft, int32_t rule, frit_fragment part)
+static frit_status end_rule(frit_rule_builder *builder, int32_t rule, frit_fragment part)
 {
-    frit_draft_define(draft, rule, part);
-    return frit_nfa_check(frit_draft_nfa(draft, rule));
+    frit_builder_define(builder, rule, part);
+    return frit_nfa_check(frit_builder_nfa(builder, rule));
 }
 
-frit_status frit_answer_rule_dfa(frit_draft *draft, frit_status made, frit_dfa *dfa, int32_t *rule)
+frit_status frit_answer_rule_dfa(frit_rule_builder *builder, frit_status made, frit_dfa *dfa, int32_t *rule)
 {
     FRIT_TRY(made);
-    *rule = frit_draft_rule_new(draft, "a text");
-    frit_status status = draft->failed;
-    if (*rule >= 0) status = end_rule(draft, *rule, frit_nfa_dfa(frit_draft_nfa(draft, *rule), dfa));
+    *rule = frit_builder_rule_new(builder, "a text");
+    frit_status status = builder->failed;
+    if (*rule >= 0) status = end_rule(builder, *rule, frit_nfa_dfa(frit_builder_nfa(builder, *rule), dfa));
     frit_dfa_free(dfa);
     return status;
 }
@@ -35,28 +35,28 @@ frit_status frit_answer_rule_dfa(frit_draft *draft, frit_status made, frit_dfa *
 // White space between the parts of an answer: nothing, or up to two characters.
 static frit_status add_gap(answer_rules *a)
 {
-    a->gap = frit_draft_rule_new(a->draft, "a gap");
-    if (a->gap < 0) return a->draft->failed;
-    frit_nfa *nfa = frit_draft_nfa(a->draft, a->gap);
+    a->gap = frit_builder_rule_new(a->builder, "a gap");
+    if (a->gap < 0) return a->builder->failed;
+    frit_nfa *nfa = frit_builder_nfa(a->builder, a->gap);
     const frit_fragment one = frit_nfa_none(nfa);
     frit_nfa_or(nfa, one, frit_nfa_bytes(nfa, ' ', ' '));
     frit_nfa_or(nfa, one, frit_nfa_bytes(nfa, '\n', '\n'));
-    return end_rule(a->draft, a->gap, frit_nfa_repeat(nfa, one, 0, 2));
+    return end_rule(a->builder, a->gap, frit_nfa_repeat(nfa, one, 0, 2));
 }
 
 // Adds texts up to the first mark, and the mark. The text contains no `other`.
 static frit_status add_until(answer_rules *a, frit_str mark, frit_str other, int32_t *rule)
 {
     frit_dfa until, without, both;
-    frit_status status = frit_text_until(&a->draft->budget, &until, &mark, 1);
-    if (status != FRIT_OK || other.len == 0) return frit_answer_rule_dfa(a->draft, status, &until, rule);
-    status = frit_text_without(&a->draft->budget, &without, &other, 1);
+    frit_status status = frit_text_until(&a->builder->budget, &until, &mark, 1);
+    if (status != FRIT_OK || other.len == 0) return frit_answer_rule_dfa(a->builder, status, &until, rule);
+    status = frit_text_without(&a->builder->budget, &without, &other, 1);
     if (status == FRIT_OK) {
         status = frit_dfa_combine(&both, &until, FRIT_DFA_AND, &without);
         frit_dfa_free(&without);
     }
     frit_dfa_free(&until);
-    return frit_answer_rule_dfa(a->draft, status, &both, rule);
+    return frit_answer_rule_dfa(a->builder, status, &both, rule);
 }
 
 // ------------------------------------------------------------------------------------- answers without channels
@@ -123,11 +123,11 @@ static frit_status add_plain_text(answer_rules *a, marks m, frit_dfa *out)
     const frit_str all[] = {m.first, m.other};
     const bool bare = a->o->tools && a->o->format->bare && !a->o->continues;
     const int n = !a->o->tools || m.first.len == 0 ? 0 : m.other.len > 0 ? 2 : 1;
-    FRIT_TRY(frit_text_without(&a->draft->budget, out, all, n));
+    FRIT_TRY(frit_text_without(&a->builder->budget, out, all, n));
     if (!bare) return FRIT_OK;
     // If calls have no mark, a bracket begins one.
     frit_dfa first, both = {0};
-    frit_nfa nfa = {.budget = &a->draft->budget};
+    frit_nfa nfa = {.budget = &a->builder->budget};
     static const frit_range starts[] = {{1, 8}, {0xb, 0xc}, {0xe, 0x1f}, {'!', 'Z'}, {'\\', 'z'}, {'|', 0x10ffff}},
                             any = {1, 0x10ffff};
     const frit_fragment text = frit_nfa_none(&nfa);
@@ -153,7 +153,7 @@ static frit_status add_free(answer_rules *a, marks m, int32_t rest)
     frit_dfa plain;
     if (rest >= 0 && m.first.len > 0) FRIT_TRY(add_until(a, m.first, m.other, &until));
     FRIT_TRY(add_plain_text(a, m, &plain));
-    frit_nfa *nfa = frit_draft_nfa(a->draft, a->root);
+    frit_nfa *nfa = frit_builder_nfa(a->builder, a->root);
     const frit_fragment head = reasoning_part(a, nfa), part = frit_nfa_none(nfa);
     frit_nfa_add(nfa, head.out, FRIT_EPSILON, FRIT_EPSILON, part.in);
     frit_nfa_or(nfa, part, frit_nfa_dfa(nfa, &plain));
@@ -165,13 +165,13 @@ static frit_status add_free(answer_rules *a, marks m, int32_t rest)
         frit_nfa_add(nfa, part.in, FRIT_EPSILON, FRIT_EPSILON, call.in);
         frit_nfa_add(nfa, call.out, FRIT_EPSILON, FRIT_EPSILON, ends ? part.out : part.in);
     }
-    return end_rule(a->draft, a->root, (frit_fragment){.in = head.in, .out = part.out});
+    return end_rule(a->builder, a->root, (frit_fragment){.in = head.in, .out = part.out});
 }
 
 // Adds calls, or the format.
 static frit_status add_bound(answer_rules *a, marks m, int32_t rest, int32_t format)
 {
-    frit_nfa *nfa = frit_draft_nfa(a->draft, a->root);
+    frit_nfa *nfa = frit_builder_nfa(a->builder, a->root);
     const frit_fragment head = reasoning_part(a, nfa), body = frit_nfa_none(nfa);
     if (rest >= 0) {
         frit_fragment open = frit_nfa_call(nfa, a->gap);
@@ -179,7 +179,7 @@ static frit_status add_bound(answer_rules *a, marks m, int32_t rest, int32_t for
         frit_nfa_or(nfa, body, frit_nfa_seq(nfa, open, frit_nfa_call(nfa, rest)));
     }
     if (format >= 0) frit_nfa_or(nfa, body, frit_nfa_call(nfa, format));
-    return end_rule(a->draft, a->root, frit_nfa_seq(nfa, head, body));
+    return end_rule(a->builder, a->root, frit_nfa_seq(nfa, head, body));
 }
 
 // Adds the answer without calls where the whole answer is one JSON object: a text, or the format.
@@ -189,20 +189,20 @@ static frit_status add_reply(answer_rules *a, int32_t format, int32_t *rule)
     int32_t text = format;
     if (format < 0) {
         json_t *schema = json_pack("{s:s}", "type", "string");
-        const frit_status status = schema ? frit_schema_add(a->draft, schema, NULL, &(frit_schema_form){0}, &text)
+        const frit_status status = schema ? frit_schema_add(a->builder, schema, NULL, &(frit_schema_form){0}, &text)
                                           : frit_fail_memory(sizeof *schema, "a reply");
         json_decref(schema);
         FRIT_TRY(status);
     }
-    *rule = frit_draft_rule_new(a->draft, "a reply");
-    if (*rule < 0) return a->draft->failed;
-    frit_nfa *nfa = frit_draft_nfa(a->draft, *rule);
+    *rule = frit_builder_rule_new(a->builder, "a reply");
+    if (*rule < 0) return a->builder->failed;
+    frit_nfa *nfa = frit_builder_nfa(a->builder, *rule);
     frit_fragment part = frit_nfa_text(nfa, format < 0 ? f->reply_open : f->raw_open);
     if (format < 0) part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, a->gap));
     part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, text));
     if (format < 0) part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, a->gap));
     if (format < 0) part = frit_nfa_seq(nfa, part, frit_nfa_text(nfa, f->reply_close));
-    return end_rule(a->draft, *rule, part);
+    return end_rule(a->builder, *rule, part);
 }
 
 static frit_status add_marked(answer_rules *a)
@@ -216,14 +216,14 @@ static frit_status add_marked(answer_rules *a)
                                                 : m.other.len > 0                          ? 2
                                                                                            : 1};
     int32_t rest = -1, format = -1;
-    if (o->add_format && !o->must_call) FRIT_TRY(o->add_format(o->ctx, a->draft, &form, &format));
+    if (o->add_format && !o->must_call) FRIT_TRY(o->add_format(o->ctx, a->builder, &form, &format));
     FRIT_TRY(add_gap(a));
     FRIT_TRY(add_reasoning(a));
     if (is_object && !o->must_call) FRIT_TRY(add_reply(a, format, &format));
     const bool can_call = o->tools && o->format->style != CALL_NONE && !(o->continues && m.first.len == 0);
     if (can_call) FRIT_TRY(frit_answer_add_calls(a, m.first.len, &rest));
-    a->root = frit_draft_rule_new(a->draft, "an answer");
-    if (a->root < 0) return a->draft->failed;
+    a->root = frit_builder_rule_new(a->builder, "an answer");
+    if (a->root < 0) return a->builder->failed;
     return o->must_call || o->add_format || is_object ? add_bound(a, m, rest, format) : add_free(a, m, rest);
 }
 
@@ -239,10 +239,10 @@ frit_status frit_answer_compile(frit_automaton **out, const frit_answer_grammar 
     if (o->must_call && o->continues)
         return frit_fail_at(FRIT_E_INVALID, "tool_choice", FRIT_CODE_INVALID_VALUE,
                             "asks for a call, and continue_final_message for a text");
-    frit_draft draft = {.budget = o->budget};
-    answer_rules a = {.o = o, .draft = &draft, .root = -1};
+    frit_rule_builder builder = {.budget = o->budget};
+    answer_rules a = {.o = o, .builder = &builder, .root = -1};
     frit_status status = o->format->style == CALL_CHANNELS ? frit_answer_add_channels(&a) : add_marked(&a);
-    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, a.root);
-    frit_draft_free(&draft);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &builder, a.root);
+    frit_builder_free(&builder);
     return status;
 }

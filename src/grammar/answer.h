@@ -24,7 +24,7 @@ typedef struct frit_answer_grammar {
     bool one_call;       // at most one call
     bool open_objects;   // for the schemas of tools: frit_schema_options
     // Adds the grammar of an answer without calls. NULL: any text.
-    frit_status (*add_format)(void *ctx, frit_draft *draft, const frit_schema_form *form, int32_t *rule);
+    frit_status (*add_format)(void *ctx, frit_rule_builder *builder, const frit_schema_form *form, int32_t *rule);
     void *ctx;
     frit_budget budget;   // the initial budget
 } frit_answer_grammar;

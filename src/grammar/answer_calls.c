@@ -33,11 +33,11 @@ frit_status frit_answer_add_arguments(answer_rules *a, size_t at, const frit_sch
     json_t *any = json_pack("{s:s}", "type", "object");
     frit_status status = none && any ? FRIT_OK : frit_fail_memory(sizeof *function, "a tool's arguments");
     if (status == FRIT_OK)
-        status = frit_schema_add(a->draft, json_is_object(given) ? given : none, &options, form, rule);
+        status = frit_schema_add(a->builder, json_is_object(given) ? given : none, &options, form, rule);
     // Tools that are not strict may have schemas that a grammar cannot express.
     const bool is_strict = json_is_true(json_object_get(function, "strict"));
-    if (status != FRIT_OK && status != FRIT_E_MEMORY && a->draft->budget.failed == FRIT_OK && !is_strict)
-        status = frit_schema_add(a->draft, any, NULL, form, rule);
+    if (status != FRIT_OK && status != FRIT_E_MEMORY && a->builder->budget.failed == FRIT_OK && !is_strict)
+        status = frit_schema_add(a->builder, any, NULL, form, rule);
     json_decref(none);
     json_decref(any);
     return status == FRIT_OK || status == FRIT_E_MEMORY || status == FRIT_E_CANCELLED ? status
@@ -169,14 +169,14 @@ static frit_status add_one(answer_rules *a, int32_t *rule)
         status = check_name(a, i, name);
         if (status == FRIT_OK) status = frit_answer_add_arguments(a, i, &form, &arguments[i]);
     }
-    *rule = status == FRIT_OK ? frit_draft_rule_new(a->draft, "a call") : 0;
-    if (*rule < 0) status = a->draft->failed;
+    *rule = status == FRIT_OK ? frit_builder_rule_new(a->builder, "a call") : 0;
+    if (*rule < 0) status = a->builder->failed;
     if (status == FRIT_OK) {
-        frit_nfa *nfa = frit_draft_nfa(a->draft, *rule);
+        frit_nfa *nfa = frit_builder_nfa(a->builder, *rule);
         const frit_fragment all = frit_nfa_none(nfa);
         for (size_t i = 0; frit_answer_tool(a, &i, &name); i++)
             frit_nfa_or(nfa, all, one_call(a, nfa, name, arguments[i]));
-        frit_draft_define(a->draft, *rule, all);
+        frit_builder_define(a->builder, *rule, all);
         status = frit_nfa_check(nfa);
     }
     free(arguments);
@@ -213,9 +213,9 @@ frit_status frit_answer_add_calls(answer_rules *a, size_t skip, int32_t *rule)
     const answer_format *f = a->o->format;
     int32_t one;
     FRIT_TRY(add_one(a, &one));
-    *rule = frit_draft_rule_new(a->draft, "calls");
-    if (*rule < 0) return a->draft->failed;
-    frit_nfa *nfa = frit_draft_nfa(a->draft, *rule);
+    *rule = frit_builder_rule_new(a->builder, "calls");
+    if (*rule < 0) return a->builder->failed;
+    frit_nfa *nfa = frit_builder_nfa(a->builder, *rule);
     const bool has_section = f->section_open.len > 0, has_marks = f->call_open.len > 0;
     const bool in_list = f->style == CALL_PYTHON || f->in_list;
     const frit_str opening = has_section ? f->section_open : f->call_open;
@@ -245,6 +245,6 @@ frit_status frit_answer_add_calls(answer_rules *a, size_t skip, int32_t *rule)
     } else {
         part = closing_mark(a, nfa, frit_nfa_seq(nfa, part, call), f->call_close);
     }
-    frit_draft_define(a->draft, *rule, closing_mark(a, nfa, part, f->section_close));
+    frit_builder_define(a->builder, *rule, closing_mark(a, nfa, part, f->section_close));
     return frit_nfa_check(nfa);
 }

@@ -59,7 +59,7 @@ static frit_status body_part(const channels *c, frit_nfa *nfa, frit_fragment bef
         *out = then_call(nfa, before, c->format);
         return FRIT_OK;
     }
-    FRIT_TRY(frit_text_without(&c->a->draft->budget, &text, &c->end, 1));
+    FRIT_TRY(frit_text_without(&c->a->builder->budget, &text, &c->end, 1));
     *out = frit_nfa_seq(nfa, before, frit_nfa_dfa(nfa, &text));
     frit_dfa_free(&text);
     return FRIT_OK;
@@ -88,7 +88,7 @@ static void add_before(const channels *c, frit_nfa *nfa, frit_fragment all)
 static frit_status add_root(const channels *c)
 {
     const frit_answer_grammar *o = c->a->o;
-    frit_nfa *nfa = frit_draft_nfa(c->a->draft, c->a->root);
+    frit_nfa *nfa = frit_builder_nfa(c->a->builder, c->a->root);
     const frit_fragment all = frit_nfa_none(nfa);
     frit_fragment body;
     if (o->continues) {
@@ -110,7 +110,7 @@ static frit_status add_root(const channels *c)
             frit_nfa_or(nfa, all, body);
         }
     }
-    frit_draft_define(c->a->draft, c->a->root, all);
+    frit_builder_define(c->a->builder, c->a->root, all);
     return frit_nfa_check(nfa);
 }
 
@@ -121,8 +121,9 @@ frit_status frit_answer_add_channels(answer_rules *a)
     const frit_schema_form form = {.without = &c.end, .n_without = 1};
     const char *name;
     frit_dfa until;
-    if (o->add_format && !o->must_call) FRIT_TRY(o->add_format(o->ctx, a->draft, &form, &c.format));
-    FRIT_TRY(frit_answer_rule_dfa(a->draft, frit_text_until(&a->draft->budget, &until, &c.end, 1), &until, &c.text));
+    if (o->add_format && !o->must_call) FRIT_TRY(o->add_format(o->ctx, a->builder, &form, &c.format));
+    FRIT_TRY(
+        frit_answer_rule_dfa(a->builder, frit_text_until(&a->builder->budget, &until, &c.end, 1), &until, &c.text));
     c.arguments = calloc(json_array_size(o->tools) + 1, sizeof *c.arguments);
     frit_status status = c.arguments ? FRIT_OK : frit_fail_memory(sizeof *c.arguments, "the tools of an answer");
     for (size_t i = 0; status == FRIT_OK && o->tools && frit_answer_tool(a, &i, &name); i++) {
@@ -133,8 +134,8 @@ frit_status frit_answer_add_channels(answer_rules *a)
                 : frit_fail_at(FRIT_E_UNSUPPORTED, frit_field_name("tools[%zu].function.name", i).text,
                                FRIT_CODE_UNSUPPORTED_VALUE, "'%.64s' cannot be written in this model's calls", name);
     }
-    a->root = status == FRIT_OK ? frit_draft_rule_new(a->draft, "an answer") : 0;
-    if (a->root < 0) status = a->draft->failed;
+    a->root = status == FRIT_OK ? frit_builder_rule_new(a->builder, "an answer") : 0;
+    if (a->root < 0) status = a->builder->failed;
     if (status == FRIT_OK) status = add_root(&c);
     free(c.arguments);
     return status;

@@ -8,12 +8,12 @@
 
 typedef struct answer_rules {
     const frit_answer_grammar *o;
-    frit_draft *draft;
+    frit_rule_builder *builder;
     int32_t root, gap, reasoning;   // rules; -1: none
 } answer_rules;
 
 // answer.c: adds a rule of the automaton and frees it. Returns `made` if making the automaton failed.
-frit_status frit_answer_rule_dfa(frit_draft *draft, frit_status made, frit_dfa *dfa, int32_t *rule);
+frit_status frit_answer_rule_dfa(frit_rule_builder *builder, frit_status made, frit_dfa *dfa, int32_t *rule);
 // answer_calls.c
 // The next tool that may be called, from *at on; NULL at the end.
 const json_t *frit_answer_tool(const answer_rules *a, size_t *at, const char **name);

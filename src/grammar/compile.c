@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 typedef struct compiler {
-    const frit_draft *draft;
+    const frit_rule_builder *builder;
     int32_t root, n_rules;
     unsigned char *reached, *nullable, *productive;   // [n_rules]
     int32_t *first_caller, *callers;                  // of rule r: callers[first_caller[r] .. first_caller[r + 1])
@@ -24,7 +24,7 @@ static frit_status fail_memory(const compiler *c)
 
 static bool is_table(const compiler *c, int32_t r)
 {
-    return c->draft->rules[r].table.n_states > 0;
+    return c->builder->rules[r].table.n_states > 0;
 }
 
 // ------------------------------------------------------------------------------------- which rules are used
@@ -35,7 +35,7 @@ static frit_status reach(compiler *c)
     c->queue[n++] = c->root;
     c->reached[c->root] = 1;
     for (int32_t at = 0; at < n; at++) {
-        const frit_draft_rule *rule = &c->draft->rules[c->queue[at]];
+        const frit_builder_rule *rule = &c->builder->rules[c->queue[at]];
         if (!rule->defined)
             return frit_fail(FRIT_E_INVALID, "the grammar's rule '%.64s' is used, but not defined", rule->name);
         FRIT_TRY(frit_nfa_check(&rule->nfa));
@@ -58,7 +58,7 @@ static frit_status reach(compiler *c)
         frit_budget_resize(c->budget, NULL, 0, ((size_t)c->first_caller[c->n_rules + 1] + 1) * sizeof *c->callers);
     if (!c->callers) return fail_memory(c);
     for (int32_t r = 0; r < c->n_rules; r++) {
-        const frit_nfa *nfa = &c->draft->rules[r].nfa;
+        const frit_nfa *nfa = &c->builder->rules[r].nfa;
         for (int32_t i = 0; c->reached[r] && i < nfa->n_edges; i++)
             if (frit_is_call(nfa->edges[i].low)) c->callers[c->first_caller[nfa->edges[i].low - FRIT_CALL + 1]++] = r;
     }
@@ -102,7 +102,7 @@ static frit_status spread(compiler *c, unsigned char *is, int (*test)(compiler *
 // Returns 1 if the rule can match nothing, as far as is known of the rules that it calls; -1: no memory.
 static int can_match_nothing(compiler *c, int32_t r)
 {
-    const frit_draft_rule *rule = &c->draft->rules[r];
+    const frit_builder_rule *rule = &c->builder->rules[r];
     const frit_nfa *nfa = &rule->nfa;
     if (is_table(c, r) || rule->is_entry) return 0;
     unsigned char *seen = calloc((size_t)nfa->n_states, 1);
@@ -130,7 +130,7 @@ static int can_match_nothing(compiler *c, int32_t r)
 
 static frit_status determinize(compiler *c, int32_t r)
 {
-    const frit_draft_rule *rule = &c->draft->rules[r];
+    const frit_builder_rule *rule = &c->builder->rules[r];
     frit_nfa nfa = rule->nfa;   // a copy with edges of its own
     nfa.edges = frit_budget_resize(c->budget, NULL, 0, (size_t)(nfa.n_edges + 1) * sizeof *nfa.edges);
     if (!nfa.edges) return fail_memory(c);
@@ -148,9 +148,9 @@ static frit_status determinize(compiler *c, int32_t r)
 
 static frit_status make_dfa(compiler *c, int32_t r, int32_t *n_all)
 {
-    if (c->draft->rules[r].is_entry) return FRIT_OK;
+    if (c->builder->rules[r].is_entry) return FRIT_OK;
     if (is_table(c, r)) {
-        c->dfas[r] = c->draft->rules[r].table;   // borrowed
+        c->dfas[r] = c->builder->rules[r].table;   // borrowed
         return FRIT_OK;
     }
     FRIT_TRY(determinize(c, r));
@@ -168,7 +168,7 @@ static bool can_take(const compiler *c, const frit_dfa_edge *e)
 static int find_live(compiler *c, int32_t r)
 {
     const frit_dfa *d = &c->dfas[r];
-    if (c->draft->rules[r].is_entry) return 1;
+    if (c->builder->rules[r].is_entry) return 1;
     if (!c->live[r] && frit_budget_acquire(c->budget, (size_t)d->n_states + 16) == FRIT_OK)
         c->live[r] = calloc((size_t)d->n_states, 1);
     unsigned char *live = c->live[r];
@@ -195,7 +195,7 @@ static int is_productive(compiler *c, int32_t r)
     const frit_dfa *d = &c->dfas[r];
     const int live = find_live(c, r);
     if (live <= 0) return live;
-    if (is_table(c, r) || c->draft->rules[r].is_entry) return 1;
+    if (is_table(c, r) || c->builder->rules[r].is_entry) return 1;
     for (int32_t i = d->first[0]; i < d->first[1]; i++)
         if (c->live[r][d->edges[i].to] && can_take(c, &d->edges[i])) return 1;
     return 0;
@@ -213,12 +213,12 @@ static frit_status fail_recursion(const compiler *c, const place *stack, int32_t
     int32_t from = n - 1;
     while (from > 0 && stack[from].rule != rule) from--;
     for (int32_t i = from; i < n && path.len < 200; i++)
-        frit_buf_printf(&path, "%.40s -> ", c->draft->rules[stack[i].rule].name);
+        frit_buf_printf(&path, "%.40s -> ", c->builder->rules[stack[i].rule].name);
     const frit_status status =
         frit_fail(FRIT_E_INVALID,
                   "the grammar's rule '%.40s' is left-recursive (%s%.40s); expected rules that read something before "
                   "they call themselves",
-                  c->draft->rules[rule].name, path.data ? path.data : "", c->draft->rules[rule].name);
+                  c->builder->rules[rule].name, path.data ? path.data : "", c->builder->rules[rule].name);
     frit_buf_free(&path);
     return status;
 }
@@ -226,7 +226,7 @@ static frit_status fail_recursion(const compiler *c, const place *stack, int32_t
 // The edges of a rule's first state. The first states of entries have no calls.
 static void first_edges(const compiler *c, int32_t r, int32_t *from, int32_t *end)
 {
-    const bool none = c->draft->rules[r].is_entry || is_table(c, r);
+    const bool none = c->builder->rules[r].is_entry || is_table(c, r);
     *from = none ? 0 : c->dfas[r].first[0];
     *end = none ? 0 : c->dfas[r].first[1];
 }
@@ -284,14 +284,14 @@ enum {
 // True if the next state of the automaton gets a table. The tables so far are counted.
 static bool wants_table(const compiler *c, const frit_automaton *g, int32_t r, int n_bytes)
 {
-    return n_bytes > SEARCHED_EDGES && g->n_tables < MAX_TABLES && c->draft->rules[r].counter.n_segments == 0;
+    return n_bytes > SEARCHED_EDGES && g->n_tables < MAX_TABLES && c->builder->rules[r].counter.n_segments == 0;
 }
 
 static void count(const compiler *c, frit_automaton *g, int32_t *base)
 {
     for (int32_t r = 0; r < c->n_rules; r++) {
         const frit_dfa *d = &c->dfas[r];
-        g->n_counters += c->reached[r] && c->draft->rules[r].counter.n_segments > 0;
+        g->n_counters += c->reached[r] && c->builder->rules[r].counter.n_segments > 0;
         for (int32_t s = 0; c->reached[r] && c->productive[r] && s < d->n_states; s++) {
             if (!c->live[r][s]) continue;
             int n_bytes = 0;
@@ -405,7 +405,7 @@ static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *bas
     g->n_tables = g->n_counters = 0;
     frit_status status = FRIT_OK;
     for (int32_t r = 0; status == FRIT_OK && r < c->n_rules; r++) {
-        const frit_draft_rule *rule = &c->draft->rules[r];
+        const frit_builder_rule *rule = &c->builder->rules[r];
         if (!c->reached[r] || !c->productive[r]) continue;
         g->rules[r] = (frit_automaton_rule){rule->is_entry ? base[rule->base] + rule->entry : base[r], c->rank[r]};
         int32_t next = base[r];
@@ -478,11 +478,11 @@ static frit_status make(compiler *c, frit_automaton *g)
     return status;
 }
 
-frit_status frit_automaton_compile(frit_automaton **out, frit_draft *draft, int32_t root)
+frit_status frit_automaton_compile(frit_automaton **out, frit_rule_builder *builder, int32_t root)
 {
     *out = NULL;
-    if (draft->failed != FRIT_OK) return draft->failed;
-    compiler c = {.draft = draft, .root = root, .n_rules = draft->n_rules, .budget = &draft->budget};
+    if (builder->failed != FRIT_OK) return builder->failed;
+    compiler c = {.builder = builder, .root = root, .n_rules = builder->n_rules, .budget = &builder->budget};
     frit_automaton *g = calloc(1, sizeof *g);
     const frit_status status = g ? make(&c, g) : fail_memory(&c);
     deinit(&c);

@@ -14,7 +14,7 @@ typedef struct parser {
     frit_str text;
     size_t at;
     const frit_token_names *names;
-    frit_draft *draft;
+    frit_rule_builder *builder;
     int32_t rule;                    // the rule whose automaton is made
     int depth;                       // of groups
     frit_range *ranges, *inverted;   // [MAX_RANGES + 1]
@@ -22,7 +22,7 @@ typedef struct parser {
 
 static frit_nfa *nfa(const parser *p)
 {
-    return frit_draft_nfa(p->draft, p->rule);
+    return frit_builder_nfa(p->builder, p->rule);
 }
 
 static int peek(const parser *p)
@@ -176,7 +176,7 @@ static frit_status read_class(parser *p, frit_fragment *out)
         if (r->high < r->low) return fail_at(p, dash, "a range whose end is not before its start");
     }
     p->at++;
-    FRIT_TRY(frit_budget_spend(&p->draft->budget, 16 * (int64_t)n));
+    FRIT_TRY(frit_budget_spend(&p->builder->budget, 16 * (int64_t)n));
     n = frit_ranges_sort(p->ranges, n);
     const size_t n_inverted = negated ? frit_ranges_invert(p->ranges, n, p->inverted) : 0;
     *out = negated ? frit_nfa_chars(nfa(p), p->inverted, n_inverted) : frit_nfa_chars(nfa(p), p->ranges, n);
@@ -280,8 +280,8 @@ static frit_status read_element(parser *p, frit_fragment *out)
         return FRIT_OK;
     }
     if (!is_name_char(c)) return fail_here(p, "a \"literal\", a [class], a <token>, a rule's name, '.' or '('");
-    const int32_t rule = frit_draft_rule_named(p->draft, read_name(p));
-    if (rule < 0) return p->draft->failed;
+    const int32_t rule = frit_builder_rule_named(p->builder, read_name(p));
+    if (rule < 0) return p->builder->failed;
     *out = frit_nfa_call(nfa(p), rule);
     return FRIT_OK;
 }
@@ -350,9 +350,9 @@ static frit_status read_rule(parser *p)
     const size_t start = p->at;
     const frit_str name = read_name(p);
     if (name.len == 0) return fail_here(p, "the name of a rule");
-    p->rule = frit_draft_rule_named(p->draft, name);
-    if (p->rule < 0) return p->draft->failed;
-    if (p->draft->rules[p->rule].defined) return fail_at(p, start, "rules that are defined once");
+    p->rule = frit_builder_rule_named(p->builder, name);
+    if (p->rule < 0) return p->builder->failed;
+    if (p->builder->rules[p->rule].defined) return fail_at(p, start, "rules that are defined once");
     skip_space(p, false);
     if (p->text.len - p->at < 3 || memcmp(p->text.ptr + p->at, "::=", 3) != 0) return fail_here(p, "::=");
     p->at += 3;
@@ -360,31 +360,31 @@ static frit_status read_rule(parser *p)
     frit_fragment part;
     FRIT_TRY(read_alternatives(p, false, &part));
     if (peek(p) >= 0 && peek(p) != '\n' && peek(p) != '\r') return fail_here(p, "the end of the line");
-    frit_draft_define(p->draft, p->rule, part);
+    frit_builder_define(p->builder, p->rule, part);
     return frit_nfa_check(nfa(p));
 }
 
 static frit_status read_all(parser *p)
 {
     for (skip_space(p, true); peek(p) >= 0; skip_space(p, true)) FRIT_TRY(read_rule(p));
-    for (int32_t r = p->draft->first_named; r < p->draft->n_rules; r++)
-        if (!p->draft->rules[r].defined)
+    for (int32_t r = p->builder->first_named; r < p->builder->n_rules; r++)
+        if (!p->builder->rules[r].defined)
             return frit_fail(FRIT_E_INVALID, "the grammar's rule '%.64s' is used, but not defined",
-                             p->draft->rules[r].name);
+                             p->builder->rules[r].name);
     return FRIT_OK;
 }
 
-frit_status frit_gbnf_add(frit_draft *draft, frit_str text, const frit_token_names *names, int32_t *rule)
+frit_status frit_gbnf_add(frit_rule_builder *builder, frit_str text, const frit_token_names *names, int32_t *rule)
 {
     if (text.len > FRIT_GRAMMAR_TEXT)
         return frit_fail(FRIT_E_LIMIT, "the grammar has %zu bytes; expected at most %d", text.len, FRIT_GRAMMAR_TEXT);
-    parser p = {.text = text, .names = names, .draft = draft};
+    parser p = {.text = text, .names = names, .builder = builder};
     p.ranges = malloc((2 * (size_t)MAX_RANGES + 1) * sizeof *p.ranges);
     if (!p.ranges) return frit_fail_memory(MAX_RANGES * sizeof *p.ranges, "a grammar");
     p.inverted = p.ranges + MAX_RANGES;
-    draft->first_named = draft->n_rules;
-    *rule = frit_draft_rule_named(draft, frit_str_of("root"));
-    const frit_status status = *rule < 0 ? draft->failed : read_all(&p);
+    builder->first_named = builder->n_rules;
+    *rule = frit_builder_rule_named(builder, frit_str_of("root"));
+    const frit_status status = *rule < 0 ? builder->failed : read_all(&p);
     free(p.ranges);
     return status;
 }
@@ -393,9 +393,9 @@ frit_status frit_gbnf_compile(frit_automaton **out, frit_str text, const frit_to
 {
     *out = NULL;
     int32_t root = 0;
-    frit_draft draft = {0};
-    frit_status status = frit_gbnf_add(&draft, text, names, &root);
-    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, root);
-    frit_draft_free(&draft);
+    frit_rule_builder builder = {0};
+    frit_status status = frit_gbnf_add(&builder, text, names, &root);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &builder, root);
+    frit_builder_free(&builder);
     return status;
 }

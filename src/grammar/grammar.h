@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // grammar/grammar.h: rules that call each other, compiled to one automaton with a stack.
 //
-// A front end (gbnf.c, regex.c, schema.c, tags.c) makes rules in a draft. A rule is a part of an automaton over bytes
+// A front end (gbnf.c, regex.c, schema.c, tags.c) makes rules in a builder. A rule is a part of an automaton over bytes
 // and calls of rules (nfa.h). frit_automaton_compile makes each rule deterministic and numbers the states of all rules
 // together:
 //
@@ -36,7 +36,7 @@ typedef struct frit_counter {
     int32_t n_segments;
 } frit_counter;
 
-typedef struct frit_draft_rule {
+typedef struct frit_builder_rule {
     char *name;
     bool defined, is_entry;
     frit_nfa nfa;
@@ -46,18 +46,18 @@ typedef struct frit_draft_rule {
     frit_dfa table;
     frit_counter counter;   // of a table; no segments: the table has no counter
     int32_t base, entry;    // for is_entry: rule and state
-} frit_draft_rule;
+} frit_builder_rule;
 
-typedef struct frit_draft {
-    frit_draft_rule *rules;
+typedef struct frit_rule_builder {
+    frit_builder_rule *rules;
     int32_t n_rules, room;
     int32_t *buckets;   // rules by name
     int32_t n_buckets;
     int32_t first_named;      // the first rule that can be found by name: earlier rules belong to another text
     int64_t n_table_states;   // at most FRIT_TABLE_STATES
     frit_status failed;
-    frit_budget budget;   // for the whole draft
-} frit_draft;
+    frit_budget budget;   // of the whole builder
+} frit_rule_builder;
 
 enum {
     FRIT_GRAMMAR_RULES = 1 << 17,
@@ -67,18 +67,18 @@ enum {
 };
 
 // Finds the rule of this name, or makes it; -1: no memory, or too many rules.
-int32_t frit_draft_rule_named(frit_draft *draft, frit_str name);
+int32_t frit_builder_rule_named(frit_rule_builder *builder, frit_str name);
 // Makes a rule; the name is for messages and need not be unique.
-int32_t frit_draft_rule_new(frit_draft *draft, const char *name);
-frit_nfa *frit_draft_nfa(frit_draft *draft, int32_t rule);
+int32_t frit_builder_rule_new(frit_rule_builder *builder, const char *name);
+frit_nfa *frit_builder_nfa(frit_rule_builder *builder, int32_t rule);
 // Defines the rule as `part` of its automaton.
-void frit_draft_define(frit_draft *draft, int32_t rule, frit_fragment part);
+void frit_builder_define(frit_rule_builder *builder, int32_t rule, frit_fragment part);
 // Defines the rule by a table. Every state of the table must be reachable and lead to an end, and the first symbol must
 // be read. Takes ownership of table and counter. counter may be NULL.
-void frit_draft_define_table(frit_draft *draft, int32_t rule, frit_dfa *table, frit_counter *counter);
+void frit_builder_define_table(frit_rule_builder *builder, int32_t rule, frit_dfa *table, frit_counter *counter);
 // Defines the rule as the texts that the table of rule `base` matches from a state on.
-void frit_draft_define_entry(frit_draft *draft, int32_t rule, int32_t base, int32_t state);
-void frit_draft_free(frit_draft *draft);
+void frit_builder_define_entry(frit_rule_builder *builder, int32_t rule, int32_t base, int32_t state);
+void frit_builder_free(frit_rule_builder *builder);
 void frit_counter_free(frit_counter *counter);
 
 typedef struct frit_byte_edge {
@@ -124,9 +124,9 @@ typedef struct frit_automaton {
     bool takes_nothing;   // the empty text matches
 } frit_automaton;
 
-// Compiles a draft. FRIT_E_INVALID for rules that are not defined or call themselves at their start, and if no text
+// Compiles a builder. FRIT_E_INVALID for rules that are not defined or call themselves at their start, and if no text
 // matches; FRIT_E_LIMIT, FRIT_E_MEMORY.
-frit_status frit_automaton_compile(frit_automaton **out, frit_draft *draft, int32_t root);
+frit_status frit_automaton_compile(frit_automaton **out, frit_rule_builder *builder, int32_t root);
 void frit_automaton_free(frit_automaton *grammar);
 
 // The names of a vocabulary's tokens in a grammar. `find` finds the token with this text or, if `text` is empty, token
@@ -159,11 +159,11 @@ typedef struct frit_schema_form {
 } frit_schema_form;
 
 // Front ends that add rules to a larger grammar. *rule is the rule of the whole text.
-frit_status frit_gbnf_add(frit_draft *draft, frit_str text, const frit_token_names *names, int32_t *rule);
-frit_status frit_regex_add(frit_draft *draft, frit_str pattern, int32_t *rule);
-frit_status frit_schema_add(frit_draft *draft, struct json_t *schema, const frit_schema_options *options,
+frit_status frit_gbnf_add(frit_rule_builder *builder, frit_str text, const frit_token_names *names, int32_t *rule);
+frit_status frit_regex_add(frit_rule_builder *builder, frit_str pattern, int32_t *rule);
+frit_status frit_schema_add(frit_rule_builder *builder, struct json_t *schema, const frit_schema_options *options,
                             const frit_schema_form *form, int32_t *rule);
-frit_status frit_schema_add_text(frit_draft *draft, frit_str text, const frit_schema_options *options,
+frit_status frit_schema_add_text(frit_rule_builder *builder, frit_str text, const frit_schema_options *options,
                                  const frit_schema_form *form, int32_t *rule);
 
 // Structural tags (tags.c): options of their parts.
@@ -173,7 +173,8 @@ typedef struct frit_tags_options {
     frit_schema_form form;   // free text may not contain the form's marks either
 } frit_tags_options;
 
-frit_status frit_tags_add_text(frit_draft *draft, frit_str text, const frit_tags_options *options, int32_t *rule);
+frit_status frit_tags_add_text(frit_rule_builder *builder, frit_str text, const frit_tags_options *options,
+                               int32_t *rule);
 frit_status frit_tags_compile(frit_automaton **out, frit_str text, const frit_tags_options *options);
 
 // True if the state has edges that are not calls.

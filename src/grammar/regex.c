@@ -522,23 +522,23 @@ frit_status frit_regex_language(frit_budget *budget, frit_dfa *out, frit_str pat
     return status;
 }
 
-frit_status frit_regex_add(frit_draft *draft, frit_str pattern, int32_t *rule)
+frit_status frit_regex_add(frit_rule_builder *builder, frit_str pattern, int32_t *rule)
 {
     frit_dfa language;
-    FRIT_TRY(frit_regex_language(&draft->budget, &language, pattern, false));
-    *rule = frit_draft_rule_new(draft, "the regular expression");
-    if (*rule >= 0) frit_draft_define(draft, *rule, frit_nfa_dfa(frit_draft_nfa(draft, *rule), &language));
+    FRIT_TRY(frit_regex_language(&builder->budget, &language, pattern, false));
+    *rule = frit_builder_rule_new(builder, "the regular expression");
+    if (*rule >= 0) frit_builder_define(builder, *rule, frit_nfa_dfa(frit_builder_nfa(builder, *rule), &language));
     frit_dfa_free(&language);
-    return draft->failed;
+    return builder->failed;
 }
 
 frit_status frit_regex_compile(frit_automaton **out, frit_str pattern)
 {
     *out = NULL;
     int32_t root = 0;
-    frit_draft draft = {0};
-    frit_status status = frit_regex_add(&draft, pattern, &root);
-    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, root);
-    frit_draft_free(&draft);
+    frit_rule_builder builder = {0};
+    frit_status status = frit_regex_add(&builder, pattern, &root);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &builder, root);
+    frit_builder_free(&builder);
     return status;
 }

@@ -23,7 +23,7 @@ typedef struct marks {   // the texts are borrowed
 } marks;
 
 typedef struct tags {
-    frit_draft *draft;
+    frit_rule_builder *builder;
     const frit_tags_options *o;
     char path[256];   // of the part that is read, for errors
     size_t n_path;
@@ -133,7 +133,7 @@ static bool starts_with(frit_str text, frit_str part)
 static bool contains(const tags *t, frit_str text, frit_str part)
 {
     const int64_t steps = text.len < part.len ? 1 : 1 + (int64_t)((text.len - part.len + 1) * (part.len + 16) / 16);
-    if (frit_budget_spend(&t->draft->budget, steps) != FRIT_OK) return false;
+    if (frit_budget_spend(&t->builder->budget, steps) != FRIT_OK) return false;
     for (size_t i = 0; i + part.len <= text.len; i++)
         if (memcmp(text.ptr + i, part.ptr, part.len) == 0) return true;
     return false;
@@ -174,14 +174,14 @@ static frit_status join(marks a, marks b, marks *out)
 
 static frit_status new_rule(tags *t, const char *name, int32_t *rule)
 {
-    *rule = frit_draft_rule_new(t->draft, name);
-    return *rule < 0 ? t->draft->failed : FRIT_OK;
+    *rule = frit_builder_rule_new(t->builder, name);
+    return *rule < 0 ? t->builder->failed : FRIT_OK;
 }
 
 static frit_status end_rule(tags *t, int32_t rule, frit_fragment part)
 {
-    frit_draft_define(t->draft, rule, part);
-    return frit_nfa_check(frit_draft_nfa(t->draft, rule));
+    frit_builder_define(t->builder, rule, part);
+    return frit_nfa_check(frit_builder_nfa(t->builder, rule));
 }
 
 // Adds a rule of the automaton and frees it. Returns `made` if making the automaton failed.
@@ -189,7 +189,7 @@ static frit_status add_dfa(tags *t, frit_status made, frit_dfa *dfa, int32_t *ru
 {
     FRIT_TRY(made);
     frit_status status = new_rule(t, "a text", rule);
-    if (status == FRIT_OK) status = end_rule(t, *rule, frit_nfa_dfa(frit_draft_nfa(t->draft, *rule), dfa));
+    if (status == FRIT_OK) status = end_rule(t, *rule, frit_nfa_dfa(frit_builder_nfa(t->builder, *rule), dfa));
     frit_dfa_free(dfa);
     return status;
 }
@@ -200,7 +200,7 @@ static frit_status add_const(tags *t, const json_t *format, marks without, int32
     (void)without;
     FRIT_TRY(read_text(t, json_object_get(format, "value"), "value", true, &text));
     FRIT_TRY(new_rule(t, "a text", rule));
-    return end_rule(t, *rule, frit_nfa_text(frit_draft_nfa(t->draft, *rule), text));
+    return end_rule(t, *rule, frit_nfa_text(frit_builder_nfa(t->builder, *rule), text));
 }
 
 static frit_status add_schema(tags *t, json_t *schema, int32_t *rule)
@@ -208,7 +208,7 @@ static frit_status add_schema(tags *t, json_t *schema, int32_t *rule)
     if (!json_is_object(schema) && !json_is_boolean(schema))
         return fail(t, FRIT_E_INVALID, "the JSON schema %s; expected an object, true or false",
                     schema ? "is of another type" : "is missing");
-    return fail_within(t, frit_schema_add(t->draft, schema, &t->o->schema, &t->o->form, rule));
+    return fail_within(t, frit_schema_add(t->builder, schema, &t->o->schema, &t->o->form, rule));
 }
 
 static frit_status add_json_schema(tags *t, const json_t *format, marks without, int32_t *rule)
@@ -222,7 +222,7 @@ static frit_status add_regex(tags *t, const json_t *format, marks without, int32
     frit_str text;
     (void)without;
     FRIT_TRY(read_text(t, json_object_get(format, "pattern"), "pattern", true, &text));
-    return fail_within(t, frit_regex_add(t->draft, text, rule));
+    return fail_within(t, frit_regex_add(t->builder, text, rule));
 }
 
 static frit_status add_grammar(tags *t, const json_t *format, marks without, int32_t *rule)
@@ -230,7 +230,7 @@ static frit_status add_grammar(tags *t, const json_t *format, marks without, int
     frit_str text;
     (void)without;
     FRIT_TRY(read_text(t, json_object_get(format, "grammar"), "grammar", false, &text));
-    return fail_within(t, frit_gbnf_add(t->draft, text, t->o->names, rule));
+    return fail_within(t, frit_gbnf_add(t->builder, text, t->o->names, rule));
 }
 
 static frit_status read_excluded(tags *t, const json_t *format, marks without, marks *out)
@@ -252,7 +252,7 @@ static frit_status add_any_text(tags *t, const json_t *format, marks without, in
     marks all;
     frit_status status = read_excluded(t, format, without, &all);
     if (status == FRIT_OK)
-        status = add_dfa(t, frit_text_without(&t->draft->budget, &dfa, all.items, all.n), &dfa, rule);
+        status = add_dfa(t, frit_text_without(&t->builder->budget, &dfa, all.items, all.n), &dfa, rule);
     free((frit_str *)(uintptr_t)all.items);
     return status;
 }
@@ -271,7 +271,7 @@ static frit_status add_elements(tags *t, const json_t *format, marks without, bo
     }
     if (status == FRIT_OK) status = new_rule(t, "elements", rule);
     if (status == FRIT_OK) {
-        frit_nfa *nfa = frit_draft_nfa(t->draft, *rule);
+        frit_nfa *nfa = frit_builder_nfa(t->builder, *rule);
         frit_fragment all = is_sequence ? frit_nfa_empty(nfa) : frit_nfa_none(nfa);
         for (size_t i = 0; i < n; i++) {
             const frit_fragment part = frit_nfa_call(nfa, parts[i]);
@@ -310,9 +310,9 @@ static frit_status add_text_until(tags *t, const json_t *content, marks ends, ma
     frit_status status = leave_out(t, without, ends, &around);
     if (status == FRIT_OK) status = read_excluded(t, content, around, &all);
     free((frit_str *)(uintptr_t)around.items);
-    if (status == FRIT_OK) status = frit_text_until(&t->draft->budget, &until, ends.items, ends.n);
+    if (status == FRIT_OK) status = frit_text_until(&t->builder->budget, &until, ends.items, ends.n);
     if (status == FRIT_OK && all.n > 0) {
-        status = frit_text_without(&t->draft->budget, &others, all.items, all.n);
+        status = frit_text_without(&t->builder->budget, &others, all.items, all.n);
         if (status == FRIT_OK) {
             status = frit_dfa_combine(&both, &until, FRIT_DFA_AND, &others);
             frit_dfa_free(&others);
@@ -350,7 +350,7 @@ static frit_status add_rest(tags *t, const json_t *item, marks ends, marks witho
     free((frit_str *)(uintptr_t)all.items);
     FRIT_TRY(status);
     FRIT_TRY(new_rule(t, "a tag", rule));
-    frit_nfa *nfa = frit_draft_nfa(t->draft, *rule);
+    frit_nfa *nfa = frit_builder_nfa(t->builder, *rule);
     const frit_fragment part = frit_nfa_call(nfa, inner), end = frit_nfa_none(nfa);
     for (int i = 0; i < ends.n; i++) frit_nfa_or(nfa, end, frit_nfa_text(nfa, ends.items[i]));
     return end_rule(t, *rule, frit_nfa_seq(nfa, part, end));
@@ -374,7 +374,7 @@ static frit_status add_tag(tags *t, const json_t *format, marks without, int32_t
     tag one;
     FRIT_TRY(read_tag(t, format, without, &one));
     FRIT_TRY(new_rule(t, "a tag", rule));
-    frit_nfa *nfa = frit_draft_nfa(t->draft, *rule);
+    frit_nfa *nfa = frit_builder_nfa(t->builder, *rule);
     const frit_fragment begin = frit_nfa_text(nfa, one.begin);
     return end_rule(t, *rule, frit_nfa_seq(nfa, begin, frit_nfa_call(nfa, one.rest)));
 }
@@ -398,7 +398,7 @@ static frit_status read_tags(tags *t, const json_t *format, const char *name, ma
 static frit_status add_any_tag(tags *t, const tag *all, size_t n, int trigger, size_t skip, int32_t *rule)
 {
     FRIT_TRY(new_rule(t, "a tag", rule));
-    frit_nfa *nfa = frit_draft_nfa(t->draft, *rule);
+    frit_nfa *nfa = frit_builder_nfa(t->builder, *rule);
     const frit_fragment any = frit_nfa_none(nfa);
     for (size_t i = 0; i < n; i++) {
         if (trigger >= 0 && all[i].trigger != trigger) continue;
@@ -423,7 +423,7 @@ static frit_status add_separated(tags *t, const json_t *format, marks without, i
     free(all);
     FRIT_TRY(status);
     FRIT_TRY(new_rule(t, "tags", rule));
-    frit_nfa *nfa = frit_draft_nfa(t->draft, *rule);
+    frit_nfa *nfa = frit_builder_nfa(t->builder, *rule);
     const frit_fragment part = frit_nfa_none(nfa), first = frit_nfa_call(nfa, one);
     frit_nfa_or(nfa, part, first);
     if (!at_least_one) frit_nfa_or(nfa, part, frit_nfa_empty(nfa));
@@ -462,7 +462,7 @@ static frit_status check_triggers(const tags *t, frit_str *triggers, int *n)
 static frit_status find_triggers(const tags *t, const frit_str *triggers, int n_triggers, const char *name, tag *all,
                                  size_t n)
 {
-    FRIT_TRY(frit_budget_spend(&t->draft->budget, 2 * (int64_t)n * n_triggers));
+    FRIT_TRY(frit_budget_spend(&t->builder->budget, 2 * (int64_t)n * n_triggers));
     for (size_t i = 0; i < n; i++) {
         all[i].trigger = -1;
         for (int k = 0; k < n_triggers; k++)
@@ -498,7 +498,7 @@ static frit_status add_until_trigger(tags *t, marks triggers, const int32_t *res
         symbols[n] = FRIT_NO_SYMBOL;
         items[n++] = items[i];
     }
-    const frit_status status = symbols ? frit_text_until_each(&t->draft->budget, out, items, symbols, n)
+    const frit_status status = symbols ? frit_text_until_each(&t->builder->budget, out, items, symbols, n)
                                        : frit_fail_memory((size_t)all.n * sizeof *symbols, "structural tags");
     free(symbols);
     free(items);
@@ -520,14 +520,14 @@ static frit_status add_free(tags *t, const triggered *g, marks without, int32_t 
     FRIT_TRY(join(g->triggers, without, &none));
     frit_status status = add_until_trigger(t, g->triggers, g->rests, without, &until);
     if (status == FRIT_OK) {
-        status = frit_text_without(&t->draft->budget, &plain, none.items, none.n);
+        status = frit_text_without(&t->builder->budget, &plain, none.items, none.n);
         if (status != FRIT_OK) frit_dfa_free(&until);
     }
     free((frit_str *)(uintptr_t)none.items);
     FRIT_TRY(status);
     status = new_rule(t, "text with tags", rule);
     if (status == FRIT_OK) {
-        frit_nfa *nfa = frit_draft_nfa(t->draft, *rule);
+        frit_nfa *nfa = frit_builder_nfa(t->builder, *rule);
         const frit_fragment head = g->first >= 0 ? frit_nfa_call(nfa, g->first) : frit_nfa_empty(nfa);
         const frit_fragment part = frit_nfa_none(nfa);
         frit_nfa_add(nfa, head.out, FRIT_EPSILON, FRIT_EPSILON, part.in);
@@ -635,23 +635,24 @@ static frit_status add_all(tags *t, const json_t *root, int32_t *rule)
     return status;
 }
 
-frit_status frit_tags_add_text(frit_draft *draft, frit_str text, const frit_tags_options *options, int32_t *rule)
+frit_status frit_tags_add_text(frit_rule_builder *builder, frit_str text, const frit_tags_options *options,
+                               int32_t *rule)
 {
     static const frit_tags_options plain;
     json_error_t error;
-    tags t = {.draft = draft, .o = options ? options : &plain};
+    tags t = {.builder = builder, .o = options ? options : &plain};
     if (text.len > FRIT_GRAMMAR_TEXT)
         return frit_fail(FRIT_E_LIMIT, "the structural tag has %zu bytes; expected at most %d", text.len,
                          FRIT_GRAMMAR_TEXT);
     const size_t bytes = frit_json_bytes(text);   // allocated while the tags are compiled
-    FRIT_TRY(frit_budget_acquire(&draft->budget, bytes));
+    FRIT_TRY(frit_budget_acquire(&builder->budget, bytes));
     json_t *root = json_loadb(text.ptr, text.len, 0, &error);   // no answer contains the zero character
     if (!root)
         return frit_fail(FRIT_E_INVALID, "structural tag, line %d, column %d: %s", error.line, error.column,
                          error.text);
     const frit_status status = add_all(&t, root, rule);
     json_decref(root);
-    frit_budget_release(&draft->budget, bytes);
+    frit_budget_release(&builder->budget, bytes);
     return status;
 }
 
@@ -659,9 +660,9 @@ frit_status frit_tags_compile(frit_automaton **out, frit_str text, const frit_ta
 {
     *out = NULL;
     int32_t root = 0;
-    frit_draft draft = {0};
-    frit_status status = frit_tags_add_text(&draft, text, options, &root);
-    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, root);
-    frit_draft_free(&draft);
+    frit_rule_builder builder = {0};
+    frit_status status = frit_tags_add_text(&builder, text, options, &root);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &builder, root);
+    frit_builder_free(&builder);
     return status;
 }

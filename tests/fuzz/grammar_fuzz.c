@@ -42,11 +42,11 @@ static bool is_enough(void *ctx)
 static frit_status compile(frit_automaton **a, frit_str grammar)
 {
     int n_looks = 200, rule;
-    frit_draft draft = {.budget = {.cancelled = is_enough, .ctx = &n_looks}};
-    frit_status status = frit_gbnf_add(&draft, grammar, &(frit_token_names){NULL, find}, &rule);
+    frit_rule_builder builder = {.budget = {.cancelled = is_enough, .ctx = &n_looks}};
+    frit_status status = frit_gbnf_add(&builder, grammar, &(frit_token_names){NULL, find}, &rule);
     *a = NULL;
-    if (status == FRIT_OK) status = frit_automaton_compile(a, &draft, rule);
-    frit_draft_free(&draft);
+    if (status == FRIT_OK) status = frit_automaton_compile(a, &builder, rule);
+    frit_builder_free(&builder);
     return status;
 }
 

@@ -22,14 +22,14 @@ static bool is_enough(void *ctx)
 static frit_status compile(frit_automaton **a, char kind, frit_str grammar, const frit_schema_options *options)
 {
     int n_looks = 200, rule;
-    frit_draft draft = {.budget = {.cancelled = is_enough, .ctx = &n_looks}};
-    frit_status status = kind == 'r' ? frit_regex_add(&draft, grammar, &rule)
+    frit_rule_builder builder = {.budget = {.cancelled = is_enough, .ctx = &n_looks}};
+    frit_status status = kind == 'r' ? frit_regex_add(&builder, grammar, &rule)
                          : kind == 't'
-                             ? frit_tags_add_text(&draft, grammar, &(frit_tags_options){.schema = *options}, &rule)
-                             : frit_schema_add_text(&draft, grammar, options, NULL, &rule);
+                             ? frit_tags_add_text(&builder, grammar, &(frit_tags_options){.schema = *options}, &rule)
+                             : frit_schema_add_text(&builder, grammar, options, NULL, &rule);
     *a = NULL;
-    if (status == FRIT_OK) status = frit_automaton_compile(a, &draft, rule);
-    frit_draft_free(&draft);
+    if (status == FRIT_OK) status = frit_automaton_compile(a, &builder, rule);
+    frit_builder_free(&builder);
     return status;
 }
 

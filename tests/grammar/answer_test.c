@@ -128,9 +128,9 @@ typedef struct kind {
     const char *only, *format;   // format is a schema
 } kind;
 
-static frit_status add_schema(void *ctx, frit_draft *draft, const frit_schema_form *form, int32_t *rule)
+static frit_status add_schema(void *ctx, frit_rule_builder *builder, const frit_schema_form *form, int32_t *rule)
 {
-    return frit_schema_add_text(draft, frit_str_of(((const kind *)ctx)->format), NULL, form, rule);
+    return frit_schema_add_text(builder, frit_str_of(((const kind *)ctx)->format), NULL, form, rule);
 }
 
 static const kind kinds[] = {

@@ -378,16 +378,16 @@ static const char *const kinds[] = {"gbnf", "regex", "schema", "tags"};
 static frit_status compile_text(enum kind what, frit_str text, const frit_budget *budget, frit_automaton **out,
                                 int64_t *steps)
 {
-    frit_draft draft = {.budget = *budget};
+    frit_rule_builder builder = {.budget = *budget};
     int32_t rule;
-    frit_status status = what == GBNF     ? frit_gbnf_add(&draft, text, NULL, &rule)
-                         : what == REGEX  ? frit_regex_add(&draft, text, &rule)
-                         : what == SCHEMA ? frit_schema_add_text(&draft, text, NULL, NULL, &rule)
-                                          : frit_tags_add_text(&draft, text, NULL, &rule);
+    frit_status status = what == GBNF     ? frit_gbnf_add(&builder, text, NULL, &rule)
+                         : what == REGEX  ? frit_regex_add(&builder, text, &rule)
+                         : what == SCHEMA ? frit_schema_add_text(&builder, text, NULL, NULL, &rule)
+                                          : frit_tags_add_text(&builder, text, NULL, &rule);
     *out = NULL;
-    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, rule);
-    *steps = draft.budget.steps;
-    frit_draft_free(&draft);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &builder, rule);
+    *steps = builder.budget.steps;
+    frit_builder_free(&builder);
     return status;
 }
 

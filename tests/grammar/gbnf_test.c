@@ -163,12 +163,12 @@ static void explode(frit_buf *text, const char *part, int n)
 {
     const uint64_t start = frit_time_thread_ns();
     frit_automaton *a = NULL;
-    frit_draft draft = {0};
+    frit_rule_builder builder = {0};
     int32_t root = 0;
-    frit_status status = frit_gbnf_add(&draft, (frit_str){text->data, text->len}, NULL, &root);
-    if (status == FRIT_OK) status = frit_automaton_compile(&a, &draft, root);
-    assert_in_range(draft.budget.steps, 0, FRIT_BUDGET_STEPS + FRIT_BUDGET_STEPS / 16);
-    frit_draft_free(&draft);
+    frit_status status = frit_gbnf_add(&builder, (frit_str){text->data, text->len}, NULL, &root);
+    if (status == FRIT_OK) status = frit_automaton_compile(&a, &builder, root);
+    assert_in_range(builder.budget.steps, 0, FRIT_BUDGET_STEPS + FRIT_BUDGET_STEPS / 16);
+    frit_builder_free(&builder);
     if (status == FRIT_OK) {
         frit_match match;
         size_t n_read;

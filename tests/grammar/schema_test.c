@@ -283,12 +283,12 @@ static void schemas_of_one_grammar_share_the_limit_of_states(void **state)
 {
     (void)state;
     static const char schema[] = "{\"type\": \"string\", \"maxLength\": 20000}";
-    frit_draft draft = {0};
+    frit_rule_builder builder = {0};
     int32_t rule;
-    assert_ok(frit_schema_add_text(&draft, frit_str_of(schema), NULL, NULL, &rule));
-    assert_fails(frit_schema_add_text(&draft, frit_str_of(schema), NULL, NULL, &rule), FRIT_E_LIMIT,
+    assert_ok(frit_schema_add_text(&builder, frit_str_of(schema), NULL, NULL, &rule));
+    assert_fails(frit_schema_add_text(&builder, frit_str_of(schema), NULL, NULL, &rule), FRIT_E_LIMIT,
                  "strings of limited lengths need");
-    frit_draft_free(&draft);
+    frit_builder_free(&builder);
 }
 
 static void equal_subschemas_are_compiled_once(void **state)

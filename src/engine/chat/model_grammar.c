@@ -82,7 +82,7 @@ static void release_model(void *model)
     frit_model_free(model);
 }
 
-frit_status frit_grammar_add(frit_draft *draft, const frit_model *model, frit_str text,
+frit_status frit_grammar_add(frit_rule_builder *builder, const frit_model *model, frit_str text,
                              const frit_grammar_options *options, const frit_schema_form *form, int32_t *rule)
 {
     static const frit_schema_form plain;
@@ -91,13 +91,13 @@ frit_status frit_grammar_add(frit_draft *draft, const frit_model *model, frit_st
     if (!form) form = &plain;
     switch (options->kind) {
     case FRIT_GRAMMAR_GBNF:
-        return frit_gbnf_add(draft, text, &names, rule);
+        return frit_gbnf_add(builder, text, &names, rule);
     case FRIT_GRAMMAR_SCHEMA:
-        return frit_schema_add_text(draft, text, &schema, form, rule);
+        return frit_schema_add_text(builder, text, &schema, form, rule);
     case FRIT_GRAMMAR_REGEX:
-        return frit_regex_add(draft, text, rule);
+        return frit_regex_add(builder, text, rule);
     case FRIT_GRAMMAR_TAGS:
-        return frit_tags_add_text(draft, text, &(frit_tags_options){&names, schema, *form}, rule);
+        return frit_tags_add_text(builder, text, &(frit_tags_options){&names, schema, *form}, rule);
     }
     return frit_fail(FRIT_E_INVALID, "the kind of a grammar is %d; expected 0 to 3", (int)options->kind);
 }
@@ -146,11 +146,11 @@ frit_status frit_grammar_compile(frit_automaton **out, const frit_model *model, 
     if (!model->tokenizer)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; a grammar needs one", model->info.path);
     if (!options) options = &defaults;
-    frit_draft draft = {.budget = {.cancelled = options->cancelled, .ctx = options->ctx}};
+    frit_rule_builder builder = {.budget = {.cancelled = options->cancelled, .ctx = options->ctx}};
     int32_t rule;
-    frit_status status = frit_grammar_add(&draft, model, text, options, NULL, &rule);
-    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, rule);
-    frit_draft_free(&draft);
+    frit_status status = frit_grammar_add(&builder, model, text, options, NULL, &rule);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &builder, rule);
+    frit_builder_free(&builder);
     return status;
 }
 

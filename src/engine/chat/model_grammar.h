@@ -5,7 +5,7 @@
 #include "grammar/constraint.h"
 
 // Adds a text of any kind as a rule of a larger grammar. `form` is how a schema's value is written; NULL: JSON.
-frit_status frit_grammar_add(frit_draft *draft, const frit_model *model, frit_str text,
+frit_status frit_grammar_add(frit_rule_builder *builder, const frit_model *model, frit_str text,
                              const frit_grammar_options *options, const frit_schema_form *form, int32_t *rule);
 // Compiles a text without the vocabulary, and finds its mistakes. `options` may be NULL.
 frit_status frit_grammar_compile(frit_automaton **out, const frit_model *model, frit_str text,

@@ -9,12 +9,12 @@ typedef struct body {
     const frit_model *model;
 } body;
 
-static frit_status add_format(void *ctx, frit_draft *draft, const frit_schema_form *form, int32_t *rule)
+static frit_status add_format(void *ctx, frit_rule_builder *builder, const frit_schema_form *form, int32_t *rule)
 {
     const body *f = ctx;
     const frit_turn_grammar_options *o = f->options;
     const frit_grammar_options how = {.kind = o->kind, .any_order = o->any_order, .open_objects = o->open_objects};
-    return frit_grammar_add(draft, f->model, (frit_str){o->format, o->n_format}, &how, form, rule);
+    return frit_grammar_add(builder, f->model, (frit_str){o->format, o->n_format}, &how, form, rule);
 }
 
 frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const frit_turn_grammar_options *options)

@@ -313,8 +313,8 @@ static frit_status make_arguments(schema *s, int32_t *rule)
     FRIT_TRY(frit_schema_set_and(s, s->first_set, object, &s->first_set));
     if (!frit_form_is(s, CALL_PYTHON) && !frit_form_is(s, CALL_TAGGED))
         return frit_schema_rule_of(s, s->first_set, rule);
-    *rule = frit_draft_rule_new(s->draft, "arguments of a call");
-    return *rule < 0 ? s->draft->failed : frit_schema_define_arguments(s, s->first_set, *rule);
+    *rule = frit_builder_rule_new(s->builder, "arguments of a call");
+    return *rule < 0 ? s->builder->failed : frit_schema_define_arguments(s, s->first_set, *rule);
 }
 
 static void free_parts(schema *s)
@@ -331,19 +331,19 @@ static void free_parts(schema *s)
     free(s);
 }
 
-frit_status frit_schema_add(frit_draft *draft, json_t *root, const frit_schema_options *options,
+frit_status frit_schema_add(frit_rule_builder *builder, json_t *root, const frit_schema_options *options,
                             const frit_schema_form *form, int32_t *rule)
 {
     static const frit_schema_form plain;
     schema *s = calloc(1, sizeof *s);
     if (!s) return frit_fail_memory(sizeof *s, "a JSON schema");
-    s->budget = &draft->budget;
+    s->budget = &builder->budget;
     s->complete = options && options->complete;
     s->any_order = options && (options->any_order || options->complete);
     s->ignore_formats = options && options->ignore_formats;
     s->open_objects = options && options->open_objects;
     s->root = root;
-    s->draft = draft;
+    s->builder = builder;
     s->form = form ? form : &plain;
     s->object = json_pack("{s:s}", "type", "object");
     frit_status status = s->object ? make_rules(s) : frit_schema_no_memory(s);
@@ -356,7 +356,7 @@ frit_status frit_schema_add(frit_draft *draft, json_t *root, const frit_schema_o
     return status;
 }
 
-frit_status frit_schema_add_text(frit_draft *draft, frit_str text, const frit_schema_options *options,
+frit_status frit_schema_add_text(frit_rule_builder *builder, frit_str text, const frit_schema_options *options,
                                  const frit_schema_form *form, int32_t *rule)
 {
     json_error_t error;
@@ -364,14 +364,14 @@ frit_status frit_schema_add_text(frit_draft *draft, frit_str text, const frit_sc
         return frit_fail(FRIT_E_LIMIT, "the JSON schema has %zu bytes; expected at most %d", text.len,
                          FRIT_GRAMMAR_TEXT);
     const size_t bytes = frit_json_bytes(text);   // allocated while the schema is compiled
-    FRIT_TRY(frit_budget_acquire(&draft->budget, bytes));
-    FRIT_TRY(frit_budget_spend(&draft->budget, (int64_t)(bytes + 4 * text.len) / 8));
+    FRIT_TRY(frit_budget_acquire(&builder->budget, bytes));
+    FRIT_TRY(frit_budget_spend(&builder->budget, (int64_t)(bytes + 4 * text.len) / 8));
     json_t *root = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!root)
         return frit_fail(FRIT_E_INVALID, "JSON schema, line %d, column %d: %s", error.line, error.column, error.text);
-    const frit_status status = frit_schema_add(draft, root, options, form, rule);
+    const frit_status status = frit_schema_add(builder, root, options, form, rule);
     json_decref(root);
-    frit_budget_release(&draft->budget, bytes);
+    frit_budget_release(&builder->budget, bytes);
     return status;
 }
 
@@ -379,9 +379,9 @@ frit_status frit_schema_compile(frit_automaton **out, frit_str text, const frit_
 {
     *out = NULL;
     int32_t root = 0;
-    frit_draft draft = {0};
-    frit_status status = frit_schema_add_text(&draft, text, options, NULL, &root);
-    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, root);
-    frit_draft_free(&draft);
+    frit_rule_builder builder = {0};
+    frit_status status = frit_schema_add_text(&builder, text, options, NULL, &root);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &builder, root);
+    frit_builder_free(&builder);
     return status;
 }

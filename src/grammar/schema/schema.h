@@ -130,8 +130,8 @@ typedef struct schema {
     bool any_order, ignore_formats, open_objects;
     frit_arena arena;
     size_t arena_bytes;   // charged to the budget
-    frit_draft *draft;
-    frit_budget *budget;   // of the draft
+    frit_rule_builder *builder;
+    frit_budget *budget;   // of the builder
     const frit_schema_form *form;
     language allowed;   // strings that contain no mark of the form
     literal *literals;

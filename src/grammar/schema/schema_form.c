@@ -54,7 +54,7 @@ static frit_status and_pattern(schema *s, language *texts, const char *pattern)
 static frit_status text_part(schema *s, int32_t rule, frit_str before, language texts, frit_str tail, frit_str mark,
                              frit_fragment *out)
 {
-    frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
+    frit_nfa *nfa = frit_builder_nfa(s->builder, rule);
     frit_dfa dfa;
     *out = frit_nfa_none(nfa);
     const frit_dfa *some;
@@ -75,7 +75,7 @@ frit_status frit_form_text(schema *s, int32_t rule, language texts, frit_fragmen
 
 frit_status frit_form_key(schema *s, int32_t rule, const char *name, language keys, frit_fragment *out)
 {
-    frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
+    frit_nfa *nfa = frit_builder_nfa(s->builder, rule);
     *out = frit_nfa_none(nfa);
     if (name && frit_form_is_word(name)) {
         frit_nfa_or(nfa, *out, frit_nfa_text(nfa, frit_str_of(name)));
@@ -100,7 +100,7 @@ static frit_status tagged_key(schema *s, int32_t rule, const char *name, languag
     if (!*name || strchr(name, f->key_close_text.ptr[0]) || strchr(name, f->key_close_other.ptr[0]))
         return frit_fail(FRIT_E_UNSUPPORTED,
                          "JSON schema: the property '%.64s' cannot be written in this model's calls", name);
-    *out = frit_nfa_text(frit_draft_nfa(s->draft, rule), frit_str_of(name));
+    *out = frit_nfa_text(frit_builder_nfa(s->builder, rule), frit_str_of(name));
     return FRIT_OK;
 }
 
@@ -133,8 +133,8 @@ static frit_status tagged_json(schema *s, int32_t set_id, unsigned types, int32_
                                   [TYPE_NUMBER] = number,
                                   [TYPE_ARRAY] = types & FRIT_PARAM_LIST,
                                   [TYPE_OBJECT] = types & FRIT_PARAM_OBJECT};
-    *rule = frit_draft_rule_new(s->draft, "value of a parameter");
-    return *rule < 0 ? s->draft->failed : frit_schema_define_as(s, set_id, *rule, wanted);
+    *rule = frit_builder_rule_new(s->builder, "value of a parameter");
+    return *rule < 0 ? s->builder->failed : frit_schema_define_as(s, set_id, *rule, wanted);
 }
 
 static frit_status tagged_member(schema *s, int32_t rule, const char *name, language keys, int32_t set_id,
@@ -155,7 +155,7 @@ static frit_status tagged_member(schema *s, int32_t rule, const char *name, lang
     FRIT_TRY(tagged_texts(s, set_id, types, says_type, &texts));
     FRIT_TRY(tagged_json(s, set_id, types, &json));
     FRIT_TRY(frit_schema_space(s));
-    frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
+    frit_nfa *nfa = frit_builder_nfa(s->builder, rule);
     const frit_fragment open = frit_nfa_text(nfa, f->arg_open);
     FRIT_TRY(tagged_key(s, rule, name, keys, &key));
     const frit_fragment head = frit_nfa_seq(nfa, open, key), values = frit_nfa_none(nfa);
@@ -179,7 +179,7 @@ frit_status frit_form_member(schema *s, int32_t rule, const char *name, language
     if (frit_form_is(s, CALL_TAGGED)) return tagged_member(s, rule, name, keys, set_id, out);
     FRIT_TRY(frit_schema_rule_of(s, set_id, &value));
     FRIT_TRY(frit_form_key(s, rule, name, keys, out));
-    frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
+    frit_nfa *nfa = frit_builder_nfa(s->builder, rule);
     *out = frit_nfa_seq(nfa, *out, frit_nfa_bytes(nfa, '=', '='));
     *out = frit_nfa_seq(nfa, *out, frit_nfa_call(nfa, value));
     return FRIT_OK;

@@ -24,12 +24,12 @@ frit_status frit_schema_rule_of(schema *s, int32_t set_id, int32_t *rule)
     if (s->sets[set_id].rule < 0) {
         char name[32];
         snprintf(name, sizeof name, "value %d", set_id);
-        s->sets[set_id].rule = frit_draft_rule_new(s->draft, name);
+        s->sets[set_id].rule = frit_builder_rule_new(s->builder, name);
         FRIT_TRY(frit_schema_grow(s, &s->queue, s->n_queue, &s->queue_room, sizeof *s->queue));
         s->queue[s->n_queue++] = set_id;
     }
     *rule = s->sets[set_id].rule;
-    return *rule < 0 ? s->draft->failed : FRIT_OK;
+    return *rule < 0 ? s->builder->failed : FRIT_OK;
 }
 
 static bool may_be(schema *s, int32_t set_id, schema_type type)
@@ -98,7 +98,7 @@ typedef struct machine {
 
 static frit_nfa *nfa_of(const machine *m)
 {
-    return frit_draft_nfa(m->s->draft, m->rule);
+    return frit_builder_nfa(m->s->builder, m->rule);
 }
 
 static uint32_t hash_node(const node *k)
@@ -353,11 +353,11 @@ static frit_status member_rule(object *o, const key_class *k, int32_t set_id, in
     schema *s = o->m.s;
     int32_t value;
     frit_fragment part;
-    *rule = frit_draft_rule_new(s->draft, k->name ? k->name : "member");
-    if (*rule < 0) return s->draft->failed;
+    *rule = frit_builder_rule_new(s->builder, k->name ? k->name : "member");
+    if (*rule < 0) return s->builder->failed;
     if (o->m.is_arguments) {
         FRIT_TRY(frit_form_member(s, *rule, k->name, k->keys, set_id, &part));
-        frit_draft_define(s->draft, *rule, part);
+        frit_builder_define(s->builder, *rule, part);
         return FRIT_OK;
     }
     FRIT_TRY(frit_schema_rule_of(s, set_id, &value));
@@ -369,12 +369,12 @@ static frit_status member_rule(object *o, const key_class *k, int32_t set_id, in
         FRIT_TRY(k->name ? frit_schema_name_part(s, *rule, k->name, &part)
                          : frit_schema_string_part(s, *rule, keys, &part));
     }
-    frit_nfa *nfa = frit_draft_nfa(s->draft, *rule);
+    frit_nfa *nfa = frit_builder_nfa(s->builder, *rule);
     if (s->complete) part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, s->rule_space));
     part = frit_nfa_seq(nfa, part, frit_nfa_bytes(nfa, ':', ':'));
     part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, s->rule_space));
     part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, value));
-    frit_draft_define(s->draft, *rule, part);
+    frit_builder_define(s->builder, *rule, part);
     return FRIT_OK;
 }
 
@@ -741,20 +741,20 @@ static frit_status add_terms(schema *s, int32_t set_id, int32_t rule, schema_typ
         frit_fragment part;
         FRIT_TRY(type == TYPE_ARRAY ? array_part(s, rule, &list.items[i], &part)
                                     : object_part(s, rule, &list.items[i], is_arguments, &part));
-        frit_nfa_or(frit_draft_nfa(s->draft, rule), all, part);
+        frit_nfa_or(frit_builder_nfa(s->builder, rule), all, part);
     }
     return FRIT_OK;
 }
 
 static frit_status end_rule(schema *s, int32_t rule, frit_fragment all)
 {
-    frit_draft_define(s->draft, rule, all);
-    return s->arena.failed ? frit_schema_no_memory(s) : frit_nfa_check(frit_draft_nfa(s->draft, rule));
+    frit_builder_define(s->builder, rule, all);
+    return s->arena.failed ? frit_schema_no_memory(s) : frit_nfa_check(frit_builder_nfa(s->builder, rule));
 }
 
 frit_status frit_schema_define_as(schema *s, int32_t set_id, int32_t rule, const bool types[N_TYPES])
 {
-    const frit_fragment all = frit_nfa_none(frit_draft_nfa(s->draft, rule));
+    const frit_fragment all = frit_nfa_none(frit_builder_nfa(s->builder, rule));
     for (int type = 0; type < TYPE_ARRAY; type++) {
         language l;
         frit_fragment part;
@@ -762,7 +762,7 @@ frit_status frit_schema_define_as(schema *s, int32_t set_id, int32_t rule, const
         FRIT_TRY(frit_schema_language_of(s, set_id, type, &l));
         if (l.kind == LANGUAGE_NONE) continue;
         FRIT_TRY(frit_schema_scalar_part(s, rule, type, l, &part));
-        frit_nfa_or(frit_draft_nfa(s->draft, rule), all, part);
+        frit_nfa_or(frit_builder_nfa(s->builder, rule), all, part);
     }
     for (int type = TYPE_ARRAY; type < N_TYPES; type++)
         if (types[type]) FRIT_TRY(add_terms(s, set_id, rule, type, false, all));
@@ -777,7 +777,7 @@ frit_status frit_schema_define(schema *s, int32_t set_id)
 
 frit_status frit_schema_define_arguments(schema *s, int32_t set_id, int32_t rule)
 {
-    const frit_fragment all = frit_nfa_none(frit_draft_nfa(s->draft, rule));
+    const frit_fragment all = frit_nfa_none(frit_builder_nfa(s->builder, rule));
     FRIT_TRY(add_terms(s, set_id, rule, TYPE_OBJECT, true, all));
     return end_rule(s, rule, all);
 }

@@ -43,10 +43,10 @@ static frit_fragment number_part(frit_nfa *nfa, bool complete)
 static frit_status shared_rule(schema *s, int32_t *rule, bool number)
 {
     if (*rule >= 0) return FRIT_OK;
-    *rule = frit_draft_rule_new(s->draft, number ? "number" : "space");
-    if (*rule < 0) return s->draft->failed;
-    frit_nfa *nfa = frit_draft_nfa(s->draft, *rule);
-    frit_draft_define(s->draft, *rule, number ? number_part(nfa, s->complete) : space_part(nfa));
+    *rule = frit_builder_rule_new(s->builder, number ? "number" : "space");
+    if (*rule < 0) return s->builder->failed;
+    frit_nfa *nfa = frit_builder_nfa(s->builder, *rule);
+    frit_builder_define(s->builder, *rule, number ? number_part(nfa, s->complete) : space_part(nfa));
     return FRIT_OK;
 }
 
@@ -109,7 +109,7 @@ frit_status frit_schema_name_part(schema *s, int32_t rule, const char *name, fri
         FRIT_TRY(frit_language_text(s, frit_str_of(name), &strings));
         return frit_schema_string_part(s, rule, strings, out);
     }
-    frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
+    frit_nfa *nfa = frit_builder_nfa(s->builder, rule);
     *out = frit_nfa_bytes(nfa, '"', '"');
     for (; *name; name++) {
         const int32_t next = frit_nfa_state(nfa);
@@ -126,17 +126,17 @@ frit_status frit_schema_string_part(schema *s, int32_t rule, language keys, frit
     if (frit_form_is(s, CALL_LOOSE)) return frit_form_text(s, rule, keys, out);
     if (s->form->n_without > 0) FRIT_TRY(frit_form_allow(s, &keys));
     if (keys.kind == LANGUAGE_NONE) {
-        *out = frit_nfa_none(frit_draft_nfa(s->draft, rule));
+        *out = frit_nfa_none(frit_builder_nfa(s->builder, rule));
         return FRIT_OK;
     }
     if (keys.kind == LANGUAGE_SOME) {
-        *out = quoted(frit_draft_nfa(s->draft, rule), keys.dfa, s->complete);
+        *out = quoted(frit_builder_nfa(s->builder, rule), keys.dfa, s->complete);
         return FRIT_OK;
     }
     const bool counts = keys.kind == LANGUAGE_LENGTHS;
     int32_t string;
     FRIT_TRY(frit_schema_counted_rule(s, counts ? keys.low : 0, counts ? keys.high : NO_END, &string));
-    *out = frit_nfa_call(frit_draft_nfa(s->draft, rule), string);
+    *out = frit_nfa_call(frit_builder_nfa(s->builder, rule), string);
     return FRIT_OK;
 }
 
@@ -168,7 +168,7 @@ frit_status frit_schema_scalar_part(schema *s, int32_t rule, schema_type type, l
     if (type == TYPE_STRING) return frit_schema_string_part(s, rule, l, part);
     if (type == TYPE_NUMBER) FRIT_TRY(nicer(s, &l));
     if (type == TYPE_NUMBER && l.kind == LANGUAGE_ALL) FRIT_TRY(shared_rule(s, &s->rule_number, true));
-    frit_nfa *nfa = frit_draft_nfa(s->draft, rule);
+    frit_nfa *nfa = frit_builder_nfa(s->builder, rule);
     if (type != TYPE_NUMBER)
         *part = frit_nfa_text(nfa, frit_str_of(texts[type]));
     else

@@ -82,8 +82,8 @@ frit_status frit_schema_counted_rule(schema *s, int32_t low, int32_t high, int32
         if (s->counted[i].low == low && s->counted[i].high == high) return FRIT_OK;
     }
     FRIT_TRY(frit_schema_grow(s, &s->counted, s->n_counted, &s->counted_room, sizeof *s->counted));
-    *rule = frit_draft_rule_new(s->draft, "string");
-    if (*rule < 0) return s->draft->failed;
+    *rule = frit_builder_rule_new(s->builder, "string");
+    if (*rule < 0) return s->builder->failed;
     s->counted[s->n_counted++] = (counted_string){low, high, *rule};
     return FRIT_OK;
 }
@@ -250,15 +250,15 @@ frit_status frit_schema_define_counted(schema *s)
     maker m = {0};
     frit_counter counter = {0};
     if (s->n_counted == 0) return FRIT_OK;
-    const int32_t rule = frit_draft_rule_new(s->draft, "strings");
-    if (rule < 0) return s->draft->failed;
+    const int32_t rule = frit_builder_rule_new(s->builder, "strings");
+    if (rule < 0) return s->builder->failed;
     frit_status status = make_character(s->budget, &m.one, s->complete);
-    if (status == FRIT_OK) status = lay_out(&m, s->counted, s->n_counted, s->draft->n_table_states);
+    if (status == FRIT_OK) status = lay_out(&m, s->counted, s->n_counted, s->builder->n_table_states);
     if (status == FRIT_OK) status = make_table(&m, s->counted, s->n_counted);
     if (status == FRIT_OK) status = make_counter(&m, &counter);
     if (status == FRIT_OK) {
-        frit_draft_define_table(s->draft, rule, &m.out, &counter);
-        for (int32_t i = 0; i < s->n_counted; i++) frit_draft_define_entry(s->draft, s->counted[i].rule, rule, i);
+        frit_builder_define_table(s->builder, rule, &m.out, &counter);
+        for (int32_t i = 0; i < s->n_counted; i++) frit_builder_define_entry(s->builder, s->counted[i].rule, rule, i);
     } else {
         frit_dfa_free(&m.out);
         frit_counter_free(&counter);
