@@ -6,12 +6,12 @@
 
 #include <stdlib.h>
 
-typedef struct frit_map_slot {
+typedef struct frit_map_bucket {
     const char *key;   // NULL: empty
     size_t len;
     uint64_t hash;
     int64_t value;
-} frit_map_slot;
+} frit_map_bucket;
 
 // SipHash-1-3: keys are input, and without the seed no one can construct keys that collide.
 typedef struct sip {
@@ -59,33 +59,34 @@ static uint64_t hash_bytes(uint64_t seed, const char *p, size_t n)
     return s.a ^ s.b ^ s.c ^ s.d;
 }
 
-static frit_map_slot *find(frit_map_slot *slots, size_t capacity, frit_str key, uint64_t hash)
+static frit_map_bucket *find(frit_map_bucket *buckets, size_t capacity, frit_str key, uint64_t hash)
 {
     size_t i = hash & (capacity - 1);
-    while (slots[i].key) {
-        bool same = slots[i].hash == hash && slots[i].len == key.len && memcmp(slots[i].key, key.ptr, key.len) == 0;
+    while (buckets[i].key) {
+        bool same =
+            buckets[i].hash == hash && buckets[i].len == key.len && memcmp(buckets[i].key, key.ptr, key.len) == 0;
         if (same) break;
         i = (i + 1) & (capacity - 1);
     }
-    return &slots[i];
+    return &buckets[i];
 }
 
 bool frit_map_reserve(frit_map *map, size_t n)
 {
     if (n <= map->capacity / 2) return true;
-    if (n > SIZE_MAX / 4 / sizeof(frit_map_slot)) return false;
+    if (n > SIZE_MAX / 4 / sizeof(frit_map_bucket)) return false;
     size_t capacity = map->capacity ? map->capacity : 16;
     while (capacity / 2 < n) capacity *= 2;
-    frit_map_slot *slots = calloc(capacity, sizeof *slots);
-    if (!slots) return false;
+    frit_map_bucket *buckets = calloc(capacity, sizeof *buckets);
+    if (!buckets) return false;
     for (size_t i = 0; i < map->capacity; i++) {
-        const frit_map_slot *old = &map->slots[i];
-        if (old->key) *find(slots, capacity, (frit_str){old->key, old->len}, old->hash) = *old;
+        const frit_map_bucket *old = &map->buckets[i];
+        if (old->key) *find(buckets, capacity, (frit_str){old->key, old->len}, old->hash) = *old;
     }
     // Seeds the map before the first hash. The author of a file cannot know the address and the clock.
-    if (!map->slots) map->seed = frit_time_ns() ^ (uint64_t)(uintptr_t)slots << 20;
-    free(map->slots);
-    map->slots = slots;
+    if (!map->buckets) map->seed = frit_time_ns() ^ (uint64_t)(uintptr_t)buckets << 20;
+    free(map->buckets);
+    map->buckets = buckets;
     map->capacity = capacity;
     return true;
 }
@@ -94,23 +95,23 @@ bool frit_map_put(frit_map *map, frit_str key, int64_t value)
 {
     if (!frit_map_reserve(map, map->n + 1)) return false;
     uint64_t hash = hash_bytes(map->seed, key.ptr, key.len);
-    frit_map_slot *slot = find(map->slots, map->capacity, key, hash);
-    if (!slot->key) map->n++;
-    *slot = (frit_map_slot){key.ptr ? key.ptr : "", key.len, hash, value};
+    frit_map_bucket *bucket = find(map->buckets, map->capacity, key, hash);
+    if (!bucket->key) map->n++;
+    *bucket = (frit_map_bucket){key.ptr ? key.ptr : "", key.len, hash, value};
     return true;
 }
 
 bool frit_map_get(const frit_map *map, frit_str key, int64_t *value)
 {
     if (map->capacity == 0) return false;
-    const frit_map_slot *slot = find(map->slots, map->capacity, key, hash_bytes(map->seed, key.ptr, key.len));
-    if (!slot->key) return false;
-    *value = slot->value;
+    const frit_map_bucket *bucket = find(map->buckets, map->capacity, key, hash_bytes(map->seed, key.ptr, key.len));
+    if (!bucket->key) return false;
+    *value = bucket->value;
     return true;
 }
 
 void frit_map_free(frit_map *map)
 {
-    free(map->slots);
+    free(map->buckets);
     *map = (frit_map){0};
 }

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 
 typedef struct frit_map {
-    struct frit_map_slot *slots;
+    struct frit_map_bucket *buckets;
     size_t n, capacity;   // capacity: a power of two, or 0
     uint64_t seed;        // of the hash, different for each map
 } frit_map;

@@ -137,16 +137,16 @@ static frit_status add_item(step *s, frit_item item)
 {
     frit_config *c = s->out;
     frit_calls *calls = s->calls;
-    uint32_t at = hash_entries(&item, 1) % FRIT_MATCH_SLOTS;
+    uint32_t at = hash_entries(&item, 1) % FRIT_MATCH_BUCKETS;
     if (++calls->n_added > FRIT_MATCH_WORK) return fail_ambiguous();
-    for (; calls->slots[at].round == calls->round; at = (at + 1) % FRIT_MATCH_SLOTS) {
-        const frit_item *known = &c->items[calls->slots[at].item];
+    for (; calls->buckets[at].round == calls->round; at = (at + 1) % FRIT_MATCH_BUCKETS) {
+        const frit_item *known = &c->items[calls->buckets[at].item];
         if (known->state == item.state && known->frame == item.frame) return FRIT_OK;
     }
     if (c->n == FRIT_MATCH_ITEMS) return fail_ambiguous();
     FRIT_TRY(FRIT_GROW(c->items, c->capacity, c->n + 1, what));
-    calls->slots[at].round = calls->round;
-    calls->slots[at].item = c->n;
+    calls->buckets[at].round = calls->round;
+    calls->buckets[at].item = c->n;
     c->items[c->n++] = item;
     return FRIT_OK;
 }

@@ -20,7 +20,7 @@ typedef struct frit_item {
 enum { FRIT_RETURN_END = -1, FRIT_RETURN_OUT = -2 };
 // Frames that always exist: of the whole text, and of a walk that began inside an unknown call (mask.c).
 enum { FRIT_FRAME_ROOT = 0, FRIT_FRAME_OUTER = 1 };
-enum { FRIT_MATCH_ITEMS = 2048, FRIT_MATCH_SLOTS = 4096, FRIT_MATCH_WORK = 1 << 15, FRIT_MATCH_FRAMES = 1 << 18 };
+enum { FRIT_MATCH_ITEMS = 2048, FRIT_MATCH_BUCKETS = 4096, FRIT_MATCH_WORK = 1 << 15, FRIT_MATCH_FRAMES = 1 << 18 };
 
 typedef struct frit_frame {
     uint32_t first;   // index of the first entry
@@ -52,10 +52,10 @@ typedef struct frit_calls {   // scratch of a step
     frit_item *entries;
     int32_t n;
     size_t capacity, entries_capacity;
-    struct frit_match_slot {   // items of the config; valid in the round only
+    struct frit_match_bucket {   // items of the config; valid in the round only
         uint64_t round;
         int32_t item;
-    } slots[FRIT_MATCH_SLOTS];
+    } buckets[FRIT_MATCH_BUCKETS];
     uint64_t round;
     int32_t n_added;
 } frit_calls;

@@ -115,8 +115,8 @@ typedef struct resource {
 } resource;
 
 typedef struct item_index {   // indices of items by hash; hashes need not be unique
-    int32_t *slots;           // -1: free
-    int32_t n_slots, n;
+    int32_t *buckets;         // -1: free
+    int32_t n_buckets, n;
 } item_index;
 
 // The value of `$schema`; DRAFT_ANY if it is absent. Then keywords of all drafts that have one meaning are read.

@@ -57,31 +57,31 @@ static uint64_t mix(uint64_t h, uint64_t value)
     return h ^ h >> 29;
 }
 
-static int32_t first_slot(const item_index *x, uint64_t key)
+static int32_t first_bucket(const item_index *x, uint64_t key)
 {
-    return (int32_t)(mix(0, key) >> 32 & (uint64_t)(x->n_slots - 1));
+    return (int32_t)(mix(0, key) >> 32 & (uint64_t)(x->n_buckets - 1));
 }
 
-static int32_t next_slot(const item_index *x, int32_t slot)
+static int32_t next_bucket(const item_index *x, int32_t bucket)
 {
-    return (slot + 1) & (x->n_slots - 1);
+    return (bucket + 1) & (x->n_buckets - 1);
 }
 
 // Adds a new item. key_of returns the keys of other items, which are needed when the table grows.
 static frit_status put(schema *s, item_index *x, uint64_t key, int32_t item,
                        uint64_t (*key_of)(const schema *s, int32_t item))
 {
-    if (2 * x->n >= x->n_slots) {
-        const size_t before = (size_t)x->n_slots, after = before ? before * 2 : 128;
-        int32_t *slots = frit_budget_resize(s->budget, x->slots, before * sizeof *slots, after * sizeof *slots);
-        if (!slots) return frit_schema_no_memory(s);
-        memset(slots, -1, after * sizeof *slots);
-        *x = (item_index){.slots = slots, .n_slots = (int32_t)after};
+    if (2 * x->n >= x->n_buckets) {
+        const size_t before = (size_t)x->n_buckets, after = before ? before * 2 : 128;
+        int32_t *buckets = frit_budget_resize(s->budget, x->buckets, before * sizeof *buckets, after * sizeof *buckets);
+        if (!buckets) return frit_schema_no_memory(s);
+        memset(buckets, -1, after * sizeof *buckets);
+        *x = (item_index){.buckets = buckets, .n_buckets = (int32_t)after};
         for (int32_t i = 0; i < item; i++) FRIT_TRY(put(s, x, key_of(s, i), i, key_of));
     }
-    int32_t slot = first_slot(x, key), probes = 1;
-    for (; x->slots[slot] >= 0; probes++) slot = next_slot(x, slot);
-    x->slots[slot] = item;
+    int32_t bucket = first_bucket(x, key), probes = 1;
+    for (; x->buckets[bucket] >= 0; probes++) bucket = next_bucket(x, bucket);
+    x->buckets[bucket] = item;
     x->n++;
     return frit_budget_spend(s->budget, 4 * probes);
 }
@@ -176,9 +176,9 @@ static uint64_t literal_key(const schema *s, int32_t item)
 static frit_status add_literal(schema *s, literal *l, int32_t *out)
 {
     item_index *x = &s->literal_index;
-    for (int32_t slot = x->n > 0 ? first_slot(x, l->key) : -1; slot >= 0 && x->slots[slot] >= 0;
-         slot = next_slot(x, slot)) {
-        const int32_t i = x->slots[slot];
+    for (int32_t bucket = x->n > 0 ? first_bucket(x, l->key) : -1; bucket >= 0 && x->buckets[bucket] >= 0;
+         bucket = next_bucket(x, bucket)) {
+        const int32_t i = x->buckets[bucket];
         FRIT_TRY(frit_budget_spend(s->budget, 4));
         if (s->literals[i].key != l->key || !same_literal(s, &s->literals[i], l)) continue;
         *out = 2 * i;
@@ -238,11 +238,11 @@ static int32_t find_set(const schema *s, const int32_t *literals, int32_t n, uin
 {
     const item_index *x = &s->set_index;
     if (x->n == 0) return -1;
-    for (int32_t slot = first_slot(x, key); x->slots[slot] >= 0; slot = next_slot(x, slot)) {
-        const set *known = &s->sets[x->slots[slot]];
+    for (int32_t bucket = first_bucket(x, key); x->buckets[bucket] >= 0; bucket = next_bucket(x, bucket)) {
+        const set *known = &s->sets[x->buckets[bucket]];
         const size_t bytes = (size_t)n * sizeof *literals;
         if (known->key == key && known->n == n && (n == 0 || memcmp(known->literals, literals, bytes) == 0))
-            return x->slots[slot];
+            return x->buckets[bucket];
     }
     return -1;
 }
@@ -368,9 +368,11 @@ int32_t frit_schema_find_uri(schema *s, const char *uri)
     const size_t n = strlen(uri);
     int32_t found = -1;
     if (x->n == 0 || frit_budget_spend(s->budget, 8 + (int64_t)n) != FRIT_OK) return -1;
-    for (int32_t slot = first_slot(x, hash_text(uri, n)); x->slots[slot] >= 0; slot = next_slot(x, slot)) {
+    for (int32_t bucket = first_bucket(x, hash_text(uri, n)); x->buckets[bucket] >= 0;
+         bucket = next_bucket(x, bucket)) {
         if (frit_budget_spend(s->budget, 4) != FRIT_OK) return -1;
-        if (x->slots[slot] > found && strcmp(s->resources[x->slots[slot]].uri, uri) == 0) found = x->slots[slot];
+        if (x->buckets[bucket] > found && strcmp(s->resources[x->buckets[bucket]].uri, uri) == 0)
+            found = x->buckets[bucket];
     }
     return found;
 }
@@ -380,8 +382,9 @@ int32_t frit_schema_find_value(const schema *s, const json_t *value)
     const item_index *x = &s->value_index;
     int32_t found = -1;
     if (x->n == 0) return -1;
-    for (int32_t slot = first_slot(x, (uint64_t)(uintptr_t)value); x->slots[slot] >= 0; slot = next_slot(x, slot))
-        if (x->slots[slot] > found && s->resources[x->slots[slot]].value == value) found = x->slots[slot];
+    for (int32_t bucket = first_bucket(x, (uint64_t)(uintptr_t)value); x->buckets[bucket] >= 0;
+         bucket = next_bucket(x, bucket))
+        if (x->buckets[bucket] > found && s->resources[x->buckets[bucket]].value == value) found = x->buckets[bucket];
     return found;
 }
 
@@ -389,7 +392,7 @@ void frit_schema_free_store(schema *s)
 {
     item_index *const indexes[] = {&s->literal_index, &s->set_index, &s->uri_index, &s->value_index};
     for (size_t i = 0; i < FRIT_COUNT(indexes); i++)
-        frit_schema_free_list(s, indexes[i]->slots, indexes[i]->n_slots, sizeof *indexes[i]->slots);
+        frit_schema_free_list(s, indexes[i]->buckets, indexes[i]->n_buckets, sizeof *indexes[i]->buckets);
     frit_schema_free_list(s, s->literals, s->literals_room, sizeof *s->literals);
     frit_schema_free_list(s, s->sets, s->sets_room, sizeof *s->sets);
     frit_schema_free_list(s, s->resources, s->resources_room, sizeof *s->resources);

@@ -14,14 +14,14 @@
 
 enum { SHORT_WORD = 24 };   // symbols
 
-typedef struct pair_slot {
+typedef struct pair_bucket {
     frit_token left, right;
     int32_t rank;   // -1: empty
-} pair_slot;
+} pair_bucket;
 
 typedef struct bpe {
     const frit_vocab *vocab;
-    pair_slot *pairs;   // open addressing, three fifths full
+    pair_bucket *pairs;   // open addressing, three fifths full
     size_t n_pairs;
     frit_token bytes[256];   // token of a byte that is a unit or a fallback, or -1
     size_t longest;          // bytes of the longest piece
@@ -30,18 +30,18 @@ typedef struct bpe {
 
 // ------------------------------------------------------------------------------------- building
 
-// The first slot of the search for a pair.
+// The first bucket of the search for a pair.
 static inline size_t home(const bpe *state, frit_token left, frit_token right)
 {
     uint64_t hash = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
     return (size_t)(((hash ^ hash >> 29) & UINT32_MAX) * (uint64_t)state->n_pairs >> 32);
 }
 
-static inline pair_slot *find_pair(const bpe *state, frit_token left, frit_token right)
+static inline pair_bucket *find_pair(const bpe *state, frit_token left, frit_token right)
 {
     for (size_t i = home(state, left, right);; i = i + 1 < state->n_pairs ? i + 1 : 0) {
-        pair_slot *slot = &state->pairs[i];
-        if (slot->rank < 0 || (slot->left == left && slot->right == right)) return slot;
+        pair_bucket *bucket = &state->pairs[i];
+        if (bucket->rank < 0 || (bucket->left == left && bucket->right == right)) return bucket;
     }
 }
 
@@ -66,9 +66,9 @@ static frit_status index_merges(bpe *state)
     for (uint64_t rank = 0; rank < vocab->n_merges; rank++) {
         const frit_merge *merge = &vocab->merges[rank];
         if (vocab->n_merges - rank > AHEAD) touch_pair(state, merge[AHEAD].left, merge[AHEAD].right);
-        pair_slot *slot = find_pair(state, merge->left, merge->right);
-        if (slot->rank >= 0) continue;   // listed twice: the first rank is used
-        *slot = (pair_slot){merge->left, merge->right, (int32_t)rank};
+        pair_bucket *bucket = find_pair(state, merge->left, merge->right);
+        if (bucket->rank >= 0) continue;   // listed twice: the first rank is used
+        *bucket = (pair_bucket){merge->left, merge->right, (int32_t)rank};
     }
     return FRIT_OK;
 }
@@ -118,7 +118,7 @@ static frit_status index_plain(bpe *state)
 // The ordinary token with this piece, or -1.
 static frit_token find_plain(const bpe *state, frit_str piece)
 {
-    if (state->plain.slots) return frit_index_find(&state->plain, piece);
+    if (state->plain.buckets) return frit_index_find(&state->plain, piece);
     frit_token id = frit_vocab_find(state->vocab, piece);
     return id >= 0 && state->vocab->entries[id].kind == FRIT_TOKEN_NORMAL ? id : -1;
 }
@@ -155,10 +155,10 @@ static bool by_rank(const void *ctx, const frit_symbol *left, const frit_symbol 
                     frit_token *merged)
 {
     if (left->id < 0 || right->id < 0) return false;
-    const pair_slot *slot = find_pair(((const pair_context *)ctx)->state, left->id, right->id);
-    if (slot->rank < 0) return false;
-    *cost = slot->rank;
-    *merged = ((const pair_context *)ctx)->state->vocab->merges[slot->rank].merged;
+    const pair_bucket *bucket = find_pair(((const pair_context *)ctx)->state, left->id, right->id);
+    if (bucket->rank < 0) return false;
+    *cost = bucket->rank;
+    *merged = ((const pair_context *)ctx)->state->vocab->merges[bucket->rank].merged;
     return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Words to tokens, through a cache with one word per slot: a newer word replaces the older.
+// Words to tokens, through a cache with one word per bucket: a newer word replaces the older.
 #include "text/tokenizer/scratch.h"
 
 #include <stdlib.h>
@@ -56,15 +56,16 @@ static frit_status encode_word(frit_scratch *scratch, const frit_tokenizer *toke
 {
     if (!scratch->cache || word.len > MAX_CACHED_BYTES) return tokenizer->kind->encode(tokenizer, word, scratch, out);
     uint64_t hash = frit_hash_bytes(tokenizer->vocab->ids.seed, word);
-    frit_cache_slot *slot = &scratch->cache[hash & scratch->cache_mask];
-    if (slot->hash == hash && slot->len == word.len && slot->word && memcmp(slot->word, word.ptr, word.len) == 0) {
-        append_again(out, slot->ids, slot->n_ids);
+    frit_cached_word *bucket = &scratch->cache[hash & scratch->cache_mask];
+    if (bucket->hash == hash && bucket->len == word.len && bucket->word &&
+        memcmp(bucket->word, word.ptr, word.len) == 0) {
+        append_again(out, bucket->ids, bucket->n_ids);
         return FRIT_OK;
     }
     size_t before = out->n;
     FRIT_TRY(tokenizer->kind->encode(tokenizer, word, scratch, out));
     if (!out->failed)
-        *slot = (frit_cache_slot){hash, word.ptr, (uint32_t)word.len, (uint32_t)(out->n - before), before};
+        *bucket = (frit_cached_word){hash, word.ptr, (uint32_t)word.len, (uint32_t)(out->n - before), before};
     return FRIT_OK;
 }
 

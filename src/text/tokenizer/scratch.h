@@ -7,13 +7,13 @@
 #include "text/tokenizer/merge.h"
 #include "text/tokenizer/tokenizer.h"
 
-typedef struct frit_cache_slot {
+typedef struct frit_cached_word {
     uint64_t hash;
     const char *word;   // NULL: empty
     uint32_t len;
     uint32_t n_ids;
     size_t ids;   // index in the output
-} frit_cache_slot;
+} frit_cached_word;
 
 struct frit_scratch {
     frit_halt halt;
@@ -21,7 +21,7 @@ struct frit_scratch {
     frit_merger merger;
     void *cells;   // memory of the tokenizer's kind, grown by frit_scratch_cells
     size_t n_cell_bytes;
-    frit_cache_slot *cache;
+    frit_cached_word *cache;
     size_t cache_mask;
 };
 

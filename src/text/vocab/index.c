@@ -6,11 +6,11 @@
 
 #include <stdlib.h>
 
-typedef struct frit_index_slot {
+typedef struct frit_index_bucket {
     uint64_t word;
     uint32_t len;
     int32_t id;   // -1: empty
-} slot;
+} bucket;
 
 enum { WORD_BYTES = 8, AHEAD = 32 };
 
@@ -56,23 +56,23 @@ uint64_t frit_hash_bytes(uint64_t seed, frit_str key)
     return hash_of(seed, key);
 }
 
-// The first slot of a hash. Any number of slots is possible, so tables are no larger than needed.
+// The first bucket of a hash. Any number of buckets is possible, so tables are no larger than needed.
 static inline size_t home(const frit_index *index, uint64_t hash)
 {
-    return (size_t)((hash >> 32) * (uint64_t)index->n_slots >> 32);
+    return (size_t)((hash >> 32) * (uint64_t)index->n_buckets >> 32);
 }
 
 bool frit_index_init(frit_index *index, size_t n, const frit_str *pieces, size_t stride)
 {
     *index = (frit_index){.pieces = (const char *)pieces, .stride = stride};
     if (n > INT32_MAX) return false;
-    size_t n_slots = n + n / 4 * 3 + 16;
-    index->slots = n_slots < SIZE_MAX / sizeof(slot) ? malloc(n_slots * sizeof *index->slots) : NULL;
-    if (!index->slots) return false;
-    for (size_t i = 0; i < n_slots; i++) index->slots[i].id = -1;
-    index->n_slots = n_slots;
+    size_t n_buckets = n + n / 4 * 3 + 16;
+    index->buckets = n_buckets < SIZE_MAX / sizeof(bucket) ? malloc(n_buckets * sizeof *index->buckets) : NULL;
+    if (!index->buckets) return false;
+    for (size_t i = 0; i < n_buckets; i++) index->buckets[i].id = -1;
+    index->n_buckets = n_buckets;
     // The author of a file cannot know the address and the clock.
-    index->seed = mix(frit_time_ns() ^ (uint64_t)(uintptr_t)index->slots << 16);
+    index->seed = mix(frit_time_ns() ^ (uint64_t)(uintptr_t)index->buckets << 16);
     return true;
 }
 
@@ -81,11 +81,11 @@ static frit_str piece_of(const frit_index *index, int32_t id)
     return *(const frit_str *)(const void *)(index->pieces + (size_t)id * index->stride);
 }
 
-static inline slot *find(const frit_index *index, frit_str key, uint64_t hash, uint64_t *word)
+static inline bucket *find(const frit_index *index, frit_str key, uint64_t hash, uint64_t *word)
 {
     *word = key.len <= WORD_BYTES ? load(key.ptr, key.len) : hash;
-    for (size_t i = home(index, hash);; i = i + 1 < index->n_slots ? i + 1 : 0) {
-        slot *s = &index->slots[i];
+    for (size_t i = home(index, hash);; i = i + 1 < index->n_buckets ? i + 1 : 0) {
+        bucket *s = &index->buckets[i];
         if (s->id < 0) return s;
         if (s->word != *word || s->len != key.len) continue;
         if (key.len <= WORD_BYTES || memcmp(piece_of(index, s->id).ptr, key.ptr, key.len) == 0) return s;
@@ -95,8 +95,8 @@ static inline slot *find(const frit_index *index, frit_str key, uint64_t hash, u
 // The first piece of the same length and hash, or -1. The piece is equal to the key unless two hashes collide.
 static inline int32_t probe(const frit_index *index, size_t len, uint64_t word, uint64_t hash)
 {
-    for (size_t i = home(index, hash);; i = i + 1 < index->n_slots ? i + 1 : 0) {
-        const slot *s = &index->slots[i];
+    for (size_t i = home(index, hash);; i = i + 1 < index->n_buckets ? i + 1 : 0) {
+        const bucket *s = &index->buckets[i];
         if (s->id < 0 || (s->word == word && s->len == len)) return s->id;
     }
 }
@@ -104,9 +104,9 @@ static inline int32_t probe(const frit_index *index, size_t len, uint64_t word, 
 static int32_t add(frit_index *index, int32_t id, frit_str key, uint64_t hash)
 {
     uint64_t word;
-    slot *s = find(index, key, hash, &word);
+    bucket *s = find(index, key, hash, &word);
     if (s->id >= 0) return s->id;
-    *s = (slot){word, (uint32_t)key.len, id};
+    *s = (bucket){word, (uint32_t)key.len, id};
     index->n++;
     return id;
 }
@@ -131,7 +131,7 @@ static inline void fetch(const void *at)
 static inline uint64_t touch(const frit_index *index, frit_str key)
 {
     uint64_t hash = hash_of(index->seed, key);
-    fetch(&index->slots[home(index, hash)]);
+    fetch(&index->buckets[home(index, hash)]);
     return hash;
 }
 
@@ -154,11 +154,11 @@ size_t frit_index_add_all(frit_index *index, int32_t n, bool (*skip)(const void 
 int32_t frit_index_find(const frit_index *index, frit_str key)
 {
     uint64_t word;
-    if (!index->slots || key.len > UINT32_MAX) return -1;
+    if (!index->buckets || key.len > UINT32_MAX) return -1;
     return find(index, key, hash_of(index->seed, key), &word)->id;
 }
 
-// Looks up the keys of a block in rounds. Each round prefetches the memory that the next round reads: the slot, the
+// Looks up the keys of a block in rounds. Each round prefetches the memory that the next round reads: the bucket, the
 // piece's address, the piece.
 static void find_block(const frit_index *index, const frit_str *keys, size_t n, int32_t *ids)
 {
@@ -188,6 +188,6 @@ void frit_index_find_all(const frit_index *index, const frit_str *keys, size_t n
 
 void frit_index_free(frit_index *index)
 {
-    free(index->slots);
+    free(index->buckets);
     *index = (frit_index){0};
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // text/vocab/index.h: from the bytes of a piece to its id, fast enough for a million look-ups per vocabulary and text.
 //
-//     slot   | word: the bytes themselves, or a hash if there are more than 8 | length | id |
+//     bucket   | word: the bytes themselves, or a hash if there are more than 8 | length | id |
 //
-// Short pieces are compared in their slot, longer ones with the piece. The hash is seeded, so a file cannot choose
+// Short pieces are compared in their bucket, longer ones with the piece. The hash is seeded, so a file cannot choose
 // pieces that collide.
 #pragma once
 #include "base/buf.h"
 
 typedef struct frit_index {
-    struct frit_index_slot *slots;
-    size_t n_slots, n;
+    struct frit_index_bucket *buckets;
+    size_t n_buckets, n;
     uint64_t seed;
     const char *pieces;   // frit_str i lies at pieces + i * stride
     size_t stride;
