@@ -12,7 +12,7 @@
 #include <process.h>
 #endif
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, MAX_CASES = 256 };
 
 // Stores paths until the program ends, because tests hold several, and remove files by them. Equal paths are stored
 // once.
@@ -35,7 +35,6 @@ static const char *keep_path(const char *path)
 }
 
 static int n_skipped, n_absent;   // skipped tests, and absent cases of tests
-static bool lacked_shared;        // a test needed ../shared, which is absent
 
 void skip_because(const char *format, ...)
 {
@@ -75,17 +74,45 @@ static bool has_used_test_device(void)
 #endif
 }
 
+// True if the name matches the pattern of n bytes, in which * stands for any text.
+static bool matches(const char *pattern, size_t n, const char *name)
+{
+    for (; n > 0 && *pattern != '*'; pattern++, n--, name++)
+        if (*pattern != *name) return false;
+    if (n == 0) return *name == 0;
+    for (;; name++) {
+        if (matches(pattern + 1, n - 1, name)) return true;
+        if (*name == 0) return false;
+    }
+}
+
+// Copies the tests that a pattern of the list matches; all, if the list is NULL or empty. Returns their number.
+static size_t choose_tests(const struct CMUnitTest *tests, size_t n, const char *patterns, struct CMUnitTest *chosen)
+{
+    size_t n_chosen = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool wanted = !patterns || !*patterns;
+        for (const char *at = patterns; !wanted && *at; at += strspn(at, " ")) {
+            const size_t n_pattern = strcspn(at, " ");
+            wanted = matches(at, n_pattern, tests[i].name);
+            at += n_pattern;
+        }
+        if (wanted) chosen[n_chosen++] = tests[i];
+    }
+    return n_chosen;
+}
+
 int run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction set_up,
               CMFixtureFunction tear_down)
 {
     if (!use_test_device()) return 1;
     const char *without = getenv("FRIT_TEST_WITHOUT");   // a pattern with *
     if (without && *without) cmocka_set_skip_filter(without);
-    const char *only = getenv("FRIT_TEST_ONLY");
-    if (only && *only) cmocka_set_test_filter(only);
-    const int n_failed = _cmocka_run_group_tests(name, tests, n, set_up, tear_down);
-    if (n_skipped == 0 && !has_used_test_device()) return 1;
-    if (lacked_shared) fprintf(stderr, "../shared is not here\n");   // tools/run_tests reads it
+    struct CMUnitTest chosen[MAX_CASES];
+    if (n > MAX_CASES) fail_msg("%s has %zu test cases, at most %d are expected", name, n, MAX_CASES);
+    const size_t n_chosen = choose_tests(tests, n, getenv("FRIT_TEST_ONLY"), chosen);
+    const int n_failed = _cmocka_run_group_tests(name, chosen, n_chosen, set_up, tear_down);
+    if (n_chosen == n && n_skipped == 0 && !has_used_test_device()) return 1;
     if (n_absent > 0) fprintf(stderr, "partly: the reference data of %d cases is not here\n", n_absent);
     return n_failed != 0 ? 1 : n_skipped > 0 ? FRIT_SKIPPED : 0;
 }
@@ -96,11 +123,21 @@ static bool exists(const char *path)
     return stat(path, &st) == 0;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static bool shared_is_here(void)
 {
-    const bool is_here = exists(FRIT_SOURCE_DIR "/../shared/goldens");
-    lacked_shared |= !is_here;
-    return is_here;
+    return exists(FRIT_SOURCE_DIR "/../shared/goldens");
+}
+
+// Tells tools/run_tests that the running test would test more with ../shared.
+static void lack_shared(void)
+{
+    fprintf(stderr, "../shared is not here\n");
 }
 
 static void require_shared(const char *path)
@@ -117,7 +154,9 @@ static bool find_shared(char *path, const char *format, va_list args)
     vsnprintf(part, sizeof part, format, args);
     if (!shared_is_here()) {
         snprintf(path, PATH_BYTES, "%s/tests/%s", FRIT_SOURCE_DIR, part);
-        if (strncmp(part, "goldens/", 8) == 0 && exists(path)) return true;
+        const bool is_copied = strncmp(part, "goldens/", 8) == 0 && exists(path);
+        if (!is_copied || is_folder(path)) lack_shared();   // a copied folder may have fewer files
+        if (is_copied) return true;
     }
     snprintf(path, PATH_BYTES, "%s/../shared/%s", FRIT_SOURCE_DIR, part);
     return exists(path);
@@ -152,7 +191,9 @@ bool shared_has(const char *format, ...)
 
 size_t shared_least(size_t n)
 {
-    return shared_is_here() ? n : 1;
+    if (shared_is_here()) return n;
+    lack_shared();
+    return 1;
 }
 
 const char *project_path(const char *format, ...)
