@@ -130,15 +130,15 @@ static uint64_t read_pattern(const uint8_t *bytes, size_t n, const pattern *p)
     return read_as(bytes, n, p, NONE);
 }
 
-static void run_pattern(void *ctx, int part, int parts)
+static void run_pattern(void *ctx, int thread, int n_threads)
 {
     bench *b = ctx;
     const pattern *p = b->pattern;
     const uint8_t *bytes = b->pages[p->small_pages];
-    const size_t share = b->n_bytes / (size_t)parts / PIECE * PIECE;
+    const size_t share = b->n_bytes / (size_t)n_threads / PIECE * PIECE;
     uint64_t sum = 0;
-    if (!p->small_pieces) sum = read_pattern(bytes + share * (size_t)part, share, p);
-    for (size_t i = (size_t)part; p->small_pieces && i < b->n_bytes / PIECE; i += (size_t)parts)
+    if (!p->small_pieces) sum = read_pattern(bytes + share * (size_t)thread, share, p);
+    for (size_t i = (size_t)thread; p->small_pieces && i < b->n_bytes / PIECE; i += (size_t)n_threads)
         sum += read_pattern(bytes + i * PIECE, PIECE, p);
     atomic_fetch_add(&b->sink, sum);
 }
@@ -156,13 +156,13 @@ static void name_pattern(const pattern *p, char *out, size_t n)
 
 // ------------------------------------------------------------------------------- products
 
-static void run_product(void *ctx, int part, int parts)
+static void run_product(void *ctx, int thread, int n_threads)
 {
     bench *b = ctx;
     frit_product p = b->product;
-    p.n_w = p.n_w / parts / FRIT_PANEL_ROWS * FRIT_PANEL_ROWS;
-    p.w += (size_t)(p.n_w * part) * b->row_bytes;
-    p.y += p.n_w * part;
+    p.n_w = p.n_w / n_threads / FRIT_PANEL_ROWS * FRIT_PANEL_ROWS;
+    p.w += (size_t)(p.n_w * thread) * b->row_bytes;
+    p.y += p.n_w * thread;
     b->kernel->run(&p);
 }
 

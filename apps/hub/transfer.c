@@ -7,7 +7,7 @@
 #include "hub/digest.h"
 #include "hub/disk.h"
 #include "hub/kind.h"
-#include "hub/part.h"
+#include "hub/partial.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ typedef struct slot {   // a connection, and its chunk
 
 struct transfer {
     const hub_transfer *o;
-    hub_part part;
+    hub_partial partial;
     CURLM *multi;
     slot slots[MAX_SLOTS];
     int n_slots;
@@ -53,12 +53,12 @@ struct transfer {
 
 static bool is_sized(const transfer *t)
 {
-    return t->part.n_bytes != UINT64_MAX;
+    return t->partial.n_bytes != UINT64_MAX;
 }
 
 static uint64_t chunk_begin(const transfer *t, size_t chunk)
 {
-    return is_sized(t) ? chunk * t->part.chunk_bytes : 0;
+    return is_sized(t) ? chunk * t->partial.chunk_bytes : 0;
 }
 
 // ---------------------------------------------------------------------------------------- replies
@@ -73,34 +73,35 @@ static const char *validator_of(const hub_head *head)
 static hub_status check_validator(transfer *t, const hub_head *head)
 {
     const char *validator = validator_of(head);
-    if (!t->part.validator[0]) return validator[0] ? hub_part_set_validator(&t->part, validator) : HUB_OK;
-    if (validator[0] == '"' && t->part.validator[0] == '"') t->is_changed = strcmp(validator, t->part.validator) != 0;
+    if (!t->partial.validator[0]) return validator[0] ? hub_partial_set_validator(&t->partial, validator) : HUB_OK;
+    if (validator[0] == '"' && t->partial.validator[0] == '"')
+        t->is_changed = strcmp(validator, t->partial.validator) != 0;
     return HUB_OK;
 }
 
 static hub_status fail_size(const transfer *t, uint64_t n_bytes)
 {
     return hub_fail(HUB_E_DATA, "%s: the server has %llu bytes now, expected %llu; the same command begins anew",
-                    t->o->what, (unsigned long long)n_bytes, (unsigned long long)t->part.n_bytes);
+                    t->o->what, (unsigned long long)n_bytes, (unsigned long long)t->partial.n_bytes);
 }
 
 static hub_status check_whole(slot *s)
 {
     transfer *t = s->t;
-    if (is_sized(t) && s->head.n_bytes != UINT64_MAX && s->head.n_bytes != t->part.n_bytes)
+    if (is_sized(t) && s->head.n_bytes != UINT64_MAX && s->head.n_bytes != t->partial.n_bytes)
         return fail_size(t, s->head.n_bytes);
-    if (t->part.n_done > 0) {   // a range was requested, so the server has another file or does not support ranges
+    if (t->partial.n_done > 0) {   // a range was requested, so the server has another file or does not support ranges
         t->is_changed = true;
         return HUB_OK;
     }
     t->is_stream = true;
-    return hub_part_set_validator(&t->part, validator_of(&s->head));
+    return hub_partial_set_validator(&t->partial, validator_of(&s->head));
 }
 
 static hub_status check_range(slot *s)
 {
     transfer *t = s->t;
-    if (s->head.total != UINT64_MAX && s->head.total != t->part.n_bytes) return fail_size(t, s->head.total);
+    if (s->head.total != UINT64_MAX && s->head.total != t->partial.n_bytes) return fail_size(t, s->head.total);
     if (s->head.begin != s->at)
         return hub_fail(HUB_E_DATA, "%s: the server sends bytes from %llu on, expected %llu", t->o->what,
                         (unsigned long long)s->head.begin, (unsigned long long)s->at);
@@ -126,12 +127,12 @@ static size_t take_bytes(char *bytes, size_t size, size_t n, void *ctx)
     if (!s->is_checked) check_reply(s);
     if (t->status != HUB_OK || t->is_changed) return 0;
     if (s->is_refused) return n_bytes;   // a page with an explanation; the status is enough
-    const uint64_t end = chunk_begin(t, s->chunk) + hub_part_chunk_bytes(&t->part, s->chunk);
+    const uint64_t end = chunk_begin(t, s->chunk) + hub_partial_chunk_bytes(&t->partial, s->chunk);
     if (is_sized(t) && !t->is_stream && n_bytes > end - s->at) {
         t->status = hub_fail(HUB_E_DATA, "%s: the server sends more than it was asked for", t->o->what);
         return 0;
     }
-    t->status = hub_part_write(&t->part, s->at, bytes, n_bytes);
+    t->status = hub_partial_write(&t->partial, s->at, bytes, n_bytes);
     if (t->status != HUB_OK) return 0;
     s->at += n_bytes;
     t->n_failures = 0;
@@ -142,7 +143,7 @@ static size_t take_bytes(char *bytes, size_t size, size_t n, void *ctx)
 
 static bool has_work(const transfer *t, size_t chunk)
 {
-    if (is_sized(t) && t->part.done[chunk] == hub_part_chunk_bytes(&t->part, chunk)) return false;
+    if (is_sized(t) && t->partial.done[chunk] == hub_partial_chunk_bytes(&t->partial, chunk)) return false;
     for (int i = 0; i < t->n_slots; i++)
         if (t->slots[i].is_active && t->slots[i].chunk == chunk) return false;
     return true;
@@ -160,11 +161,11 @@ static hub_status begin_request(slot *s)
     if (!s->curl) s->curl = hub_curl_new();
     if (!s->curl || !hub_curl_address(s->curl, s->url.text, t->o->token, t->o->url, &s->headers))
         return hub_fail(HUB_E_MEMORY, "out of memory");
-    if (t->part.validator[0] && s->at > 0) {
-        snprintf(text, sizeof text, "If-Range: %s", t->part.validator);
+    if (t->partial.validator[0] && s->at > 0) {
+        snprintf(text, sizeof text, "If-Range: %s", t->partial.validator);
         if (!curl_slist_append(s->headers, text)) return hub_fail(HUB_E_MEMORY, "out of memory");
     }
-    const uint64_t end = chunk_begin(t, s->chunk) + hub_part_chunk_bytes(&t->part, s->chunk);
+    const uint64_t end = chunk_begin(t, s->chunk) + hub_partial_chunk_bytes(&t->partial, s->chunk);
     snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)s->at, (unsigned long long)end - 1);
     const bool wants_range = is_sized(t) && !t->is_stream;
     curl_easy_setopt(s->curl, CURLOPT_RANGE, wants_range ? text : NULL);
@@ -190,18 +191,18 @@ static hub_status begin_more(transfer *t)
     size_t chunk = 0;
     int n_active = 0;
     for (int i = 0; i < t->n_slots; i++) n_active += t->slots[i].is_active;
-    if (t->is_stream && n_active == 0 && t->part.n_done > 0 && t->part.n_done < t->part.n_bytes) {
+    if (t->is_stream && n_active == 0 && t->partial.n_done > 0 && t->partial.n_done < t->partial.n_bytes) {
         t->is_changed = true;   // a reply with the whole file broke off, so it starts at the beginning
         return HUB_OK;
     }
     for (int i = 0; i < t->n_slots && status == HUB_OK; i++) {
         slot *s = &t->slots[i];
         if (s->is_active || (n_active > 0 && !t->has_ranges) || (n_active > 0 && t->is_stream)) continue;
-        while (chunk < t->part.n_chunks && !has_work(t, chunk)) chunk++;
-        if (chunk == t->part.n_chunks) break;
+        while (chunk < t->partial.n_chunks && !has_work(t, chunk)) chunk++;
+        if (chunk == t->partial.n_chunks) break;
         s->t = t;
         s->chunk = chunk;
-        s->at = chunk_begin(t, chunk) + t->part.done[chunk];
+        s->at = chunk_begin(t, chunk) + t->partial.done[chunk];
         s->n_redirects = 0;
         status = hub_path_set(&s->url, "%s", t->direct.text[0] ? t->direct.text : t->o->url);
         if (status == HUB_OK) status = begin_request(s);
@@ -225,7 +226,7 @@ static hub_status restart(transfer *t)
     t->status = HUB_OK;
     t->n_hashed = t->n_looked = 0;
     t->is_known = false;
-    return hub_part_restart(&t->part);
+    return hub_partial_restart(&t->partial);
 }
 
 // ---------------------------------------------------------------------------------------- ends of requests
@@ -281,8 +282,8 @@ static hub_status end_request(slot *s, CURLcode code)
     if (code != CURLE_OK) return try_again(t, hub_curl_failed(code, s->detail, s->url.text), -1);
     if (s->is_refused) return end_refused(s);
     if (!is_sized(t))
-        t->part.n_bytes = s->at;   // the file ends with the reply
-    else if (!t->is_stream && t->part.done[s->chunk] < hub_part_chunk_bytes(&t->part, s->chunk))
+        t->partial.n_bytes = s->at;   // the file ends with the reply
+    else if (!t->is_stream && t->partial.done[s->chunk] < hub_partial_chunk_bytes(&t->partial, s->chunk))
         return try_again(t, hub_fail(HUB_E_NETWORK, "%s: the server's answer ends early", t->o->what), -1);
     return HUB_OK;
 }
@@ -307,11 +308,11 @@ static hub_status end_requests(transfer *t)
 // Adds bytes of the complete prefix to the hash; false if there are none.
 static bool hash_some(transfer *t)
 {
-    const uint64_t n_prefix = is_sized(t) ? hub_part_prefix(&t->part) : 0;
+    const uint64_t n_prefix = is_sized(t) ? hub_partial_prefix(&t->partial) : 0;
     if (!t->o->digest[0] || n_prefix <= t->n_hashed) return false;
-    if (t->n_hashed == 0) hub_digest_init(&t->sum, t->o->digest, t->part.n_bytes);
+    if (t->n_hashed == 0) hub_digest_init(&t->sum, t->o->digest, t->partial.n_bytes);
     const size_t n = n_prefix - t->n_hashed < HASH_BYTES ? (size_t)(n_prefix - t->n_hashed) : HASH_BYTES;
-    t->status = hub_part_read(&t->part, t->n_hashed, t->buffer, n);
+    t->status = hub_partial_read(&t->partial, t->n_hashed, t->buffer, n);
     if (t->status == HUB_OK) hub_digest_add(&t->sum, t->buffer, n);
     t->n_hashed += n;
     return true;
@@ -321,10 +322,10 @@ static hub_status check_hash(transfer *t)
 {
     char hex[65];
     if (!t->o->digest[0]) return HUB_OK;
-    if (t->n_hashed == 0) hub_digest_init(&t->sum, t->o->digest, t->part.n_bytes);   // also for an empty file
-    while (t->n_hashed < t->part.n_bytes && t->status == HUB_OK) {
+    if (t->n_hashed == 0) hub_digest_init(&t->sum, t->o->digest, t->partial.n_bytes);   // also for an empty file
+    while (t->n_hashed < t->partial.n_bytes && t->status == HUB_OK) {
         if (t->o->watch->stops(t->o->watch->ctx)) return hub_fail(HUB_E_CANCELLED, "stopped");
-        t->o->watch->progress(t->o->watch->ctx, t->o->what, t->n_hashed, t->part.n_bytes, true);
+        t->o->watch->progress(t->o->watch->ctx, t->o->what, t->n_hashed, t->partial.n_bytes, true);
         if (!hash_some(t)) break;
     }
     if (t->status != HUB_OK) return t->status;
@@ -340,7 +341,7 @@ static hub_status check_hash(transfer *t)
 // The length of the complete prefix.
 static uint64_t n_there(const transfer *t)
 {
-    return is_sized(t) ? hub_part_prefix(&t->part) : t->part.n_done;
+    return is_sized(t) ? hub_partial_prefix(&t->partial) : t->partial.n_done;
 }
 
 static hub_status check_kind(transfer *t, bool is_complete)
@@ -349,7 +350,7 @@ static hub_status check_kind(transfer *t, bool is_complete)
     const uint64_t n = n_there(t);
     if (t->is_known || (n < sizeof bytes && !is_complete)) return HUB_OK;
     const size_t n_read = n < sizeof bytes ? (size_t)n : sizeof bytes;
-    hub_status status = n_read > 0 ? hub_part_read(&t->part, 0, bytes, n_read) : HUB_OK;
+    hub_status status = n_read > 0 ? hub_partial_read(&t->partial, 0, bytes, n_read) : HUB_OK;
     if (status == HUB_OK) status = hub_check_kind(t->o->file, t->o->is_address, bytes, n_read, t->o->what);
     t->is_known = status == HUB_OK;
     return status;
@@ -362,22 +363,23 @@ static hub_status check_room(transfer *t)
     enum { BYTES_BETWEEN = 16 << 20 };
     const double most_kept = 1 << 30;
     double free_bytes;
-    if (t->o->n_bytes != UINT64_MAX || (t->n_looked > 0 && t->part.n_done - t->n_looked < BYTES_BETWEEN)) return HUB_OK;
+    if (t->o->n_bytes != UINT64_MAX || (t->n_looked > 0 && t->partial.n_done - t->n_looked < BYTES_BETWEEN))
+        return HUB_OK;
     if (!hub_disk_left(t->o->part, &free_bytes)) return HUB_OK;
     if (t->least_free == 0) t->least_free = free_bytes / 2 < most_kept ? free_bytes / 2 : most_kept;
-    t->n_looked = t->part.n_done;
+    t->n_looked = t->partial.n_done;
     if (free_bytes >= t->least_free) return HUB_OK;
     return hub_fail(HUB_E_DISK,
                     "%s: %.2f GiB came, the server does not say how many follow, and the disk has %.2f GiB left; "
                     "nothing of it is kept",
-                    t->o->what, (double)t->part.n_done / (1 << 30), free_bytes / (1 << 30));
+                    t->o->what, (double)t->partial.n_done / (1 << 30), free_bytes / (1 << 30));
 }
 
 // ---------------------------------------------------------------------------------------- the loop
 
 static bool is_complete(const transfer *t)
 {
-    return is_sized(t) && t->part.n_done == t->part.n_bytes;
+    return is_sized(t) && t->partial.n_done == t->partial.n_bytes;
 }
 
 static hub_status fetch(transfer *t)
@@ -387,7 +389,7 @@ static hub_status fetch(transfer *t)
     while (status == HUB_OK && !is_complete(t)) {
         int n_running;
         if (watch->stops(watch->ctx)) return hub_fail(HUB_E_CANCELLED, "stopped");
-        watch->progress(watch->ctx, t->o->what, t->o->before + t->part.n_done, t->o->total, false);
+        watch->progress(watch->ctx, t->o->what, t->o->before + t->partial.n_done, t->o->total, false);
         status = begin_more(t);
         if (status != HUB_OK) break;
         if (curl_multi_perform(t->multi, &n_running) != CURLM_OK) return hub_fail(HUB_E_NETWORK, "libcurl failed");
@@ -399,7 +401,7 @@ static hub_status fetch(transfer *t)
         if (status == HUB_OK && !is_complete(t)) curl_multi_poll(t->multi, NULL, 0, hash_some(t) ? 0 : 100, NULL);
         if (status == HUB_OK) status = t->status;
     }
-    return status == HUB_OK ? check_kind(t, true) : status;   // for a part that was complete already
+    return status == HUB_OK ? check_kind(t, true) : status;   // for a partial file that was complete already
 }
 
 static void close_slots(transfer *t)
@@ -416,10 +418,10 @@ static void close_slots(transfer *t)
 // Adds to an error how the download can be continued.
 static hub_status tell_rest(const transfer *t, hub_status status)
 {
-    if (t->part.n_done == 0 || t->o->n_bytes == UINT64_MAX || status == HUB_E_DISK) return status;
+    if (t->partial.n_done == 0 || t->o->n_bytes == UINT64_MAX || status == HUB_E_DISK) return status;
     const double mib = 1 << 20;
     return hub_fail(status, "%s; %.1f of %.1f MiB of %s are kept: 'frit pull %s' continues", hub_error(),
-                    (double)t->part.n_done / mib, (double)t->part.n_bytes / mib, t->o->what, t->o->typed);
+                    (double)t->partial.n_done / mib, (double)t->partial.n_bytes / mib, t->o->what, t->o->typed);
 }
 
 static hub_status run(transfer *t)
@@ -437,11 +439,11 @@ static hub_status run(transfer *t)
     }
     if (status != HUB_OK && !is_wrong) status = tell_rest(t, status);
     close_slots(t);
-    if (status == HUB_OK) return hub_part_finish(&t->part, t->o->target);
+    if (status == HUB_OK) return hub_partial_finish(&t->partial, t->o->target);
     if (is_wrong || t->o->n_bytes == UINT64_MAX)
-        hub_part_remove(&t->part);
+        hub_partial_remove(&t->partial);
     else
-        hub_part_close(&t->part);
+        hub_partial_close(&t->partial);
     return status;
 }
 
@@ -452,7 +454,7 @@ hub_status hub_transfer_run(const hub_transfer *options)
     if (!t) return hub_fail(HUB_E_MEMORY, "out of memory");
     t->o = options;
     t->multi = NULL;
-    hub_status status = hub_part_open(&t->part, options->part, options->identity, options->n_bytes);
+    hub_status status = hub_partial_open(&t->partial, options->part, options->identity, options->n_bytes);
     if (status == HUB_OK) status = run(t);
     free(t);
     return status;

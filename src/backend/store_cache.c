@@ -80,9 +80,9 @@ typedef struct sections {
     _Atomic uint64_t next, damaged;   // damaged: a damaged section, or n
 } sections;
 
-static void hash_some(void *ctx, int part, int parts)
+static void hash_some(void *ctx, int thread, int n_threads)
 {
-    (void)part, (void)parts;
+    (void)thread, (void)n_threads;
     sections *s = ctx;
     for (uint64_t i; (i = atomic_fetch_add(&s->next, 1)) < s->n;) {
         const uint64_t at = i * SECTION_BYTES, left = s->n_bytes - at;

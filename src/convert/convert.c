@@ -386,7 +386,7 @@ static frit_status write_part(conversion *c, int no, int count, size_t n, const 
 
 static void say_written(conversion *c, int count)
 {
-    const char *first = count > 1 ? frit_gguf_part_path(&c->arena, c->target, 0, count) : c->target;
+    const char *first = count > 1 ? frit_gguf_shard_path(&c->arena, c->target, 0, count) : c->target;
     if (count > 1 && first)
         frit_log_say(&c->log, FRIT_LOG_INFO, "%s is written, the first of %d files", first, count);
     else if (first)
@@ -408,7 +408,7 @@ static frit_status check_target(const conversion *c, const char *path)
 static frit_status check_parts(conversion *c, int count)
 {
     for (int i = 0; i < count && count > 1; i++) {
-        const char *path = frit_gguf_part_path(&c->arena, c->target, i, count);
+        const char *path = frit_gguf_shard_path(&c->arena, c->target, i, count);
         FRIT_TRY(path ? check_target(c, path) : frit_fail_memory(strlen(c->target), "a path"));
     }
     return FRIT_OK;
@@ -422,7 +422,7 @@ static frit_status write_parts(conversion *c)
     frit_status status = check_parts(c, count);
     for (; no < count && status == FRIT_OK; no++) {
         const size_t n = count_tensors(c, c->first);
-        const char *path = count > 1 ? frit_gguf_part_path(&c->arena, c->target, no, count) : c->target;
+        const char *path = count > 1 ? frit_gguf_shard_path(&c->arena, c->target, no, count) : c->target;
         status = path ? write_part(c, no, count, n, path) : frit_fail_memory(strlen(c->target), "a path");
         c->first += n;
     }
@@ -430,7 +430,7 @@ static frit_status write_parts(conversion *c)
     if (status == FRIT_OK || count == 1) return status;
     // Removes the parts of an incomplete set. A part that fails leaves no file.
     for (int i = 0; i + 1 < no; i++) {
-        const char *path = frit_gguf_part_path(&c->arena, c->target, i, count);
+        const char *path = frit_gguf_shard_path(&c->arena, c->target, i, count);
         if (path) remove(path);
     }
     return status;

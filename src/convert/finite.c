@@ -21,26 +21,27 @@ static size_t aligned(size_t n_bytes)
     return (n_bytes + 63) / 64 * 64;
 }
 
-static void check_part(void *ctx, int part, int parts)
+static void check_part(void *ctx, int thread, int n_threads)
 {
     const checking *c = ctx;
     const frit_dtype_info *type = frit_dtype_get(c->tensor->dtype);
     const int64_t n_rows = frit_tensor_n_rows(c->tensor), width = frit_tensor_width(c->tensor);
     const int64_t n_groups = (n_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
-    const int64_t begin = n_groups * part / parts * ROWS_AT_ONCE, last = n_groups * (part + 1) / parts * ROWS_AT_ONCE;
+    const int64_t begin = n_groups * thread / n_threads * ROWS_AT_ONCE,
+                  last = n_groups * (thread + 1) / n_threads * ROWS_AT_ONCE;
     const int64_t end = last < n_rows ? last : n_rows;
-    uint8_t *memory = c->memory + (size_t)part * c->part_bytes, *rows = memory + c->values_bytes;
+    uint8_t *memory = c->memory + (size_t)thread * c->part_bytes, *rows = memory + c->values_bytes;
     float *values = (float *)(void *)memory;
-    c->first_bad[part] = -1;
-    for (int64_t i = begin, n; i < end && c->first_bad[part] < 0; i += n) {
+    c->first_bad[thread] = -1;
+    for (int64_t i = begin, n; i < end && c->first_bad[thread] < 0; i += n) {
         n = end - i < ROWS_AT_ONCE ? end - i : ROWS_AT_ONCE;
         const uint8_t *at = frit_tensor_rows(c->tensor, i, n, rows, rows + c->rows_bytes);
-        for (int64_t k = 0; k < n && c->first_bad[part] < 0; k++, at += frit_tensor_row_bytes(c->tensor)) {
+        for (int64_t k = 0; k < n && c->first_bad[thread] < 0; k++, at += frit_tensor_row_bytes(c->tensor)) {
             type->decode(at, values, width);
             const int64_t column = frit_first_beyond(values, width, FLT_MAX);
             if (column == width) continue;
-            c->first_bad[part] = (i + k) * width + column;
-            c->bad[part] = values[column];
+            c->first_bad[thread] = (i + k) * width + column;
+            c->bad[thread] = values[column];
         }
     }
 }

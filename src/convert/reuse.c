@@ -20,7 +20,7 @@ typedef struct hashing {
     _Atomic bool failed;
 } hashing;
 
-static void hash_pieces(void *ctx, int part, int parts)
+static void hash_pieces(void *ctx, int thread, int n_threads)
 {
     hashing *h = ctx;
     const size_t row_bytes = (size_t)frit_tensor_row_bytes(h->tensor), n_bytes = (size_t)h->n_each * row_bytes;
@@ -28,7 +28,7 @@ static void hash_pieces(void *ctx, int part, int parts)
     uint8_t *rows = has_data ? NULL : malloc(n_bytes),
             *scratch = has_data ? NULL : malloc(frit_tensor_scratch_bytes(h->tensor) + 1);
     if (!has_data && (!rows || !scratch)) h->failed = true;
-    for (int64_t k = part; k < h->n_pieces && !h->failed; k += parts) {
+    for (int64_t k = thread; k < h->n_pieces && !h->failed; k += n_threads) {
         const int64_t begin = k * h->n_each, n = h->n_rows - begin < h->n_each ? h->n_rows - begin : h->n_each;
         frit_sha256 sum;
         frit_sha256_init(&sum);

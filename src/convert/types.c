@@ -166,16 +166,16 @@ typedef struct chunk {   // rows [first, first + n)
     _Atomic bool is_bad;
 } chunk;
 
-static void make_part(void *ctx, int part, int parts)
+static void make_part(void *ctx, int thread, int n_threads)
 {
     chunk *c = ctx;
     const frit_dtype_info *type = frit_dtype_get(c->tensor->dtype);
-    const int64_t begin = c->n * part / parts, end = c->n * (part + 1) / parts;
+    const int64_t begin = c->n * thread / n_threads, end = c->n * (thread + 1) / n_threads;
     const int64_t width = frit_tensor_width(c->tensor);
     const uint64_t row_bytes = frit_tensor_row_bytes(c->tensor);
     frit_tensor_read(c->tensor, c->first + begin, end - begin, c->rows + (uint64_t)begin * row_bytes,
-                     c->scratch + (size_t)part * c->scratch_bytes);
-    float *values = c->values ? c->values + (int64_t)part * width : NULL;
+                     c->scratch + (size_t)thread * c->scratch_bytes);
+    float *values = c->values ? c->values + (int64_t)thread * width : NULL;
     for (int64_t i = begin; values && i < end; i++) {
         type->decode(c->rows + (uint64_t)i * row_bytes, values, width);
         if (frit_first_beyond(values, width, FLT_MAX) < width) c->is_bad = true;

@@ -44,7 +44,7 @@ typedef struct frit_checkpoint {
 
 typedef struct frit_checkpoint_options {
     bool no_mmap;
-    bool one_part;   // do not look for the other parts of a split set
+    bool one_shard;   // do not look for the other parts of a split set
     frit_progress_fn progress;
     void *progress_ctx;
     const frit_log *log;

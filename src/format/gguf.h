@@ -35,7 +35,7 @@ frit_status frit_gguf_write_in_runs(const frit_gguf_contents *contents, const ch
 frit_status frit_gguf_measure(const frit_gguf_contents *contents, const char *path, uint64_t *n_bytes);
 // The name of part `no` (from 0) of `count`: "dir/name.gguf" becomes "dir/name-00001-of-00003.gguf", in the arena.
 // NULL if memory is short.
-const char *frit_gguf_part_path(frit_arena *arena, const char *path, int no, int count);
+const char *frit_gguf_shard_path(frit_arena *arena, const char *path, int no, int count);
 
 // Writes the checkpoint's pairs and tensors, in order, as GGUF v3 with the alignment of its metadata.
 // Writing a checkpoint that was read from a v3 file gives the same bytes.

@@ -5,7 +5,7 @@
 //
 // Counts and lengths are compared with the remaining bytes before anything is allocated or skipped; lists grow as their
 // items are read; offsets are computed in checked arithmetic.
-#include "format/gguf_part.h"
+#include "format/gguf_shard.h"
 
 #include "base/grow.h"
 #include "base/number.h"
@@ -394,84 +394,84 @@ static frit_status place_tensors(reader *r, uint64_t alignment, directory *dir)
 
 // --------------------------------------------------------------------------------------------- the whole
 
-static frit_status read_all(reader *r, frit_gguf_part *part, directory *dir)
+static frit_status read_all(reader *r, frit_gguf_shard *shard, directory *dir)
 {
     uint64_t n_tensors, n_pairs, alignment;
     set_thing(r, "the header", "", 0, 0);
     FRIT_TRY(read_magic(r));
-    FRIT_TRY(read_version(r, &part->version));
+    FRIT_TRY(read_version(r, &shard->version));
     FRIT_TRY(read_u64(r, "number of tensors", &n_tensors));
     FRIT_TRY(read_u64(r, "number of metadata pairs", &n_pairs));
     FRIT_TRY(check_count(r, "metadata pairs", n_pairs, MIN_PAIR_BYTES));
     FRIT_TRY(check_count(r, "tensors", n_tensors, MIN_TENSOR_BYTES));
-    FRIT_TRY(read_pairs(r, n_pairs, &part->meta));
-    FRIT_TRY(frit_gguf_alignment(r->path, &part->meta, &alignment));
+    FRIT_TRY(read_pairs(r, n_pairs, &shard->meta));
+    FRIT_TRY(frit_gguf_alignment(r->path, &shard->meta, &alignment));
     FRIT_TRY(read_directory(r, n_tensors, alignment, dir));
     return place_tensors(r, alignment, dir);
 }
 
-frit_status frit_gguf_part_read(frit_gguf_part *part, frit_arena *arena, const char *path, const uint8_t *bytes,
-                                uint64_t n_bytes)
+frit_status frit_gguf_shard_read(frit_gguf_shard *shard, frit_arena *arena, const char *path, const uint8_t *bytes,
+                                 uint64_t n_bytes)
 {
     reader r = {.path = path, .bytes = bytes, .n_bytes = n_bytes, .arena = arena};
     directory dir = {0};
-    part->path = path;
-    frit_meta_init(&part->meta, arena);
-    frit_status status = read_all(&r, part, &dir);
+    shard->path = path;
+    frit_meta_init(&shard->meta, arena);
+    frit_status status = read_all(&r, shard, &dir);
     free(dir.places);
-    part->tensors = dir.tensors;
-    part->n_tensors = dir.n;
-    if (status != FRIT_OK) frit_gguf_part_free(part);
+    shard->tensors = dir.tensors;
+    shard->n_tensors = dir.n;
+    if (status != FRIT_OK) frit_gguf_shard_free(shard);
     return status;
 }
 
-frit_status frit_gguf_part_open(frit_gguf_part *part, frit_arena *arena, const char *path, bool no_mmap)
+frit_status frit_gguf_shard_open(frit_gguf_shard *shard, frit_arena *arena, const char *path, bool no_mmap)
 {
-    *part = (frit_gguf_part){0};
+    *shard = (frit_gguf_shard){0};
     const char *copy = frit_arena_text(arena, path, strlen(path));
     if (!copy) return frit_fail_memory(strlen(path), "a path");
-    FRIT_TRY(frit_file_open(&part->file, path, no_mmap));
-    return frit_gguf_part_read(part, arena, copy, frit_file_data(part->file), frit_file_size(part->file));
+    FRIT_TRY(frit_file_open(&shard->file, path, no_mmap));
+    return frit_gguf_shard_read(shard, arena, copy, frit_file_data(shard->file), frit_file_size(shard->file));
 }
 
-void frit_gguf_part_free(frit_gguf_part *part)
+void frit_gguf_shard_free(frit_gguf_shard *shard)
 {
-    frit_meta_deinit(&part->meta);
-    frit_file_close(part->file);
-    *part = (frit_gguf_part){0};
+    frit_meta_deinit(&shard->meta);
+    frit_file_close(shard->file);
+    *shard = (frit_gguf_shard){0};
 }
 
-frit_status frit_gguf_part_move(frit_gguf_part *part, frit_checkpoint *ckpt)
+frit_status frit_gguf_shard_move(frit_gguf_shard *shard, frit_checkpoint *ckpt)
 {
     size_t n_before = ckpt->n_tensors;
-    if (part->file) {
-        frit_file *file = part->file;
-        part->file = NULL;
+    if (shard->file) {
+        frit_file *file = shard->file;
+        shard->file = NULL;
         FRIT_TRY(frit_checkpoint_add_file(ckpt, file));
     }
     if (!ckpt->format[0]) {
         frit_meta_deinit(&ckpt->meta);
-        ckpt->meta = part->meta;
-        part->meta = (frit_meta){0};
-        ckpt->format = part->version == 2 ? "GGUF v2" : "GGUF v3";
+        ckpt->meta = shard->meta;
+        shard->meta = (frit_meta){0};
+        ckpt->format = shard->version == 2 ? "GGUF v2" : "GGUF v3";
     }
-    for (size_t i = 0; i < part->n_tensors; i++) {
-        const frit_tensor *twin = frit_checkpoint_find(ckpt, part->tensors[i].name);
+    for (size_t i = 0; i < shard->n_tensors; i++) {
+        const frit_tensor *twin = frit_checkpoint_find(ckpt, shard->tensors[i].name);
         if (twin)
-            return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' occurs twice%s", part->path, twin->name,
+            return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' occurs twice%s", shard->path, twin->name,
                                   (size_t)(twin - ckpt->tensors) < n_before ? ": an earlier part of the set has it too"
                                                                             : "");
-        FRIT_TRY(frit_checkpoint_add_tensor(ckpt, &part->tensors[i]));
+        FRIT_TRY(frit_checkpoint_add_tensor(ckpt, &shard->tensors[i]));
     }
     return FRIT_OK;
 }
 
 frit_status frit_gguf_parse(frit_checkpoint *ckpt, const char *path, const uint8_t *bytes, uint64_t n_bytes)
 {
-    frit_gguf_part part = {0};
-    FRIT_TRY(frit_gguf_part_read(&part, &ckpt->arena, path, bytes, n_bytes));
-    frit_status status = frit_gguf_part_move(&part, ckpt);
-    frit_gguf_part_free(&part);
+    frit_gguf_shard shard = {0};
+    FRIT_TRY(frit_gguf_shard_read(&shard, &ckpt->arena, path, bytes, n_bytes));
+    frit_status status = frit_gguf_shard_move(&shard, ckpt);
+    frit_gguf_shard_free(&shard);
     return status == FRIT_OK ? frit_gguf_respell(ckpt, NULL) : status;
 }
 
@@ -489,10 +489,10 @@ static bool recognises(const char *path)
 
 static frit_status open_gguf(frit_checkpoint *ckpt, const char *path, const frit_checkpoint_options *options)
 {
-    frit_gguf_part part;
-    FRIT_TRY(frit_gguf_part_open(&part, &ckpt->arena, path, options->no_mmap));
-    frit_status status = frit_gguf_set_open(&part, ckpt, options);
-    frit_gguf_part_free(&part);
+    frit_gguf_shard shard;
+    FRIT_TRY(frit_gguf_shard_open(&shard, &ckpt->arena, path, options->no_mmap));
+    frit_status status = frit_gguf_set_open(&shard, ckpt, options);
+    frit_gguf_shard_free(&shard);
     return status == FRIT_OK ? frit_gguf_respell(ckpt, options->log) : status;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Translates the keys and tensor names of other GGUF writers, current and old, into the usual ones, so that no other
 // code knows them. Several are from Ollama's library, whose files also contain encoders of images and sounds.
-#include "format/gguf_part.h"
+#include "format/gguf_shard.h"
 
 #include "format/rows.h"
 

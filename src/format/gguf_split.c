@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Split sets: one model in files NAME-00001-of-00005.gguf to NAME-00005-of-00005.gguf.
 //
-// Each part is a GGUF file of its own with the keys split.no (counted from 0), split.count and split.tensors.count
-// (of the whole set). The first part has the metadata. A split.count of 0 or 1 means a single file.
-#include "format/gguf_part.h"
+// Each shard is a GGUF file of its own with the keys split.no (counted from 0), split.count and split.tensors.count
+// (of the whole set). The first shard has the metadata. A split.count of 0 or 1 means a single file.
+#include "format/gguf_shard.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,30 +17,30 @@ typedef struct split {
 
 static const char *const split_keys[] = {"split.no", "split.count", "split.tensors.count"};
 
-static frit_status read_split(const frit_gguf_part *part, split *out)
+static frit_status read_split(const frit_gguf_shard *shard, split *out)
 {
     *out = (split){.count = 1, .n_tensors = -1};
-    if (frit_meta_get_i64(&part->meta, split_keys[0], &out->no, NULL) != FRIT_OK ||
-        frit_meta_get_i64(&part->meta, split_keys[1], &out->count, NULL) != FRIT_OK ||
-        frit_meta_get_i64(&part->meta, split_keys[2], &out->n_tensors, NULL) != FRIT_OK)
-        return frit_fail_in(part->path, FRIT_E_FORMAT);
+    if (frit_meta_get_i64(&shard->meta, split_keys[0], &out->no, NULL) != FRIT_OK ||
+        frit_meta_get_i64(&shard->meta, split_keys[1], &out->count, NULL) != FRIT_OK ||
+        frit_meta_get_i64(&shard->meta, split_keys[2], &out->n_tensors, NULL) != FRIT_OK)
+        return frit_fail_in(shard->path, FRIT_E_FORMAT);
     if (out->count < 0 || out->count > MAX_PARTS)
         return frit_fail_file(FRIT_E_FORMAT, "%s: metadata key 'split.count' is %" PRId64 ", expected 0 to %d",
-                              part->path, out->count, MAX_PARTS);
+                              shard->path, out->count, MAX_PARTS);
     if (out->count > 1 && (out->no < 0 || out->no >= out->count))
         return frit_fail_file(FRIT_E_FORMAT, "%s: metadata key 'split.no' is %" PRId64 ", expected 0 to %" PRId64,
-                              part->path, out->no, out->count - 1);
+                              shard->path, out->no, out->count - 1);
     return FRIT_OK;
 }
 
-// Writes "-00002-of-00005.gguf" for part 1 of 5.
+// Writes "-00002-of-00005.gguf" for shard 1 of 5.
 static const char *suffix_text(int64_t no, int64_t count, char text[32])
 {
     snprintf(text, 32, "-%05d-of-%05d.gguf", (int)(no + 1) % 100000, (int)count % 100000);
     return text;
 }
 
-const char *frit_gguf_part_path(frit_arena *arena, const char *path, int no, int count)
+const char *frit_gguf_shard_path(frit_arena *arena, const char *path, int no, int count)
 {
     char suffix[32];
     size_t n = strlen(path);
@@ -52,7 +52,7 @@ const char *frit_gguf_part_path(frit_arena *arena, const char *path, int no, int
     return text;
 }
 
-// -------------------------------------------------------------------------------- do parts belong together?
+// -------------------------------------------------------------------------------- do shards belong together?
 
 static bool same_value(const frit_value *a, const frit_value *b)
 {
@@ -70,83 +70,83 @@ static bool same_value(const frit_value *a, const frit_value *b)
     return true;
 }
 
-static bool is_of_part(frit_str key)
+static bool is_of_shard(frit_str key)
 {
     for (size_t i = 0; i < FRIT_COUNT(split_keys); i++)
         if (frit_str_is(key, split_keys[i])) return true;
     return frit_str_is(key, "general.alignment");
 }
 
-// Later parts repeat little metadata or none. Repeated keys must have the first part's values.
-static frit_status check_meta(const frit_gguf_part *part, const frit_meta *first)
+// Later shards repeat little metadata or none. Repeated keys must have the first shard's values.
+static frit_status check_meta(const frit_gguf_shard *shard, const frit_meta *first)
 {
-    for (size_t i = 0; i < part->meta.n; i++) {
-        const frit_pair *pair = &part->meta.pairs[i];
+    for (size_t i = 0; i < shard->meta.n; i++) {
+        const frit_pair *pair = &shard->meta.pairs[i];
         int64_t at;
-        if (is_of_part(pair->key) || !frit_map_get(&first->index, pair->key, &at)) continue;
+        if (is_of_shard(pair->key) || !frit_map_get(&first->index, pair->key, &at)) continue;
         if (same_value(&pair->value, &first->pairs[at].value)) continue;
         return frit_fail_file(
             FRIT_E_FORMAT,
             "%s: metadata key '%.*s' has another value than in the first part: the parts are of different sets",
-            part->path, (int)(pair->key.len < 128 ? pair->key.len : 128), pair->key.ptr);
+            shard->path, (int)(pair->key.len < 128 ? pair->key.len : 128), pair->key.ptr);
     }
     return FRIT_OK;
 }
 
-static frit_status check_split(const frit_gguf_part *part, const split *expected)
+static frit_status check_split(const frit_gguf_shard *shard, const split *expected)
 {
     split found;
-    FRIT_TRY(read_split(part, &found));
+    FRIT_TRY(read_split(shard, &found));
     if (found.count != expected->count)
         return frit_fail_file(FRIT_E_FORMAT,
                               "%s: is part of a set of %" PRId64 " files, expected a set of %" PRId64
                               ": the parts are of different sets",
-                              part->path, found.count, expected->count);
+                              shard->path, found.count, expected->count);
     if (found.no != expected->no)
         return frit_fail_file(
             FRIT_E_FORMAT, "%s: is part %" PRId64 " of the set by its metadata, expected part %" PRId64 " by its name",
-            part->path, found.no + 1, expected->no + 1);
+            shard->path, found.no + 1, expected->no + 1);
     if (found.n_tensors >= 0 && expected->n_tensors >= 0 && found.n_tensors != expected->n_tensors)
         return frit_fail_file(FRIT_E_FORMAT,
                               "%s: the set has %" PRId64 " tensors by this part, %" PRId64
                               " by another: the parts are of different sets",
-                              part->path, found.n_tensors, expected->n_tensors);
+                              shard->path, found.n_tensors, expected->n_tensors);
     return FRIT_OK;
 }
 
 // --------------------------------------------------------------------------------------------- the others
 
-static frit_status open_member(frit_gguf_part *part, frit_checkpoint *ckpt, const char *path, const split *expected,
+static frit_status open_member(frit_gguf_shard *shard, frit_checkpoint *ckpt, const char *path, const split *expected,
                                bool no_mmap)
 {
     if (frit_path_get_kind(path) == FRIT_PATH_NONE)
         return frit_fail_file(FRIT_E_NOT_FOUND, "%s: part %" PRId64 " of %" PRId64 " is missing, expected the file %s",
                               ckpt->path, expected->no + 1, expected->count, path);
-    FRIT_TRY(frit_gguf_part_open(part, &ckpt->arena, path, no_mmap));
-    frit_status status = check_split(part, expected);
-    if (status != FRIT_OK) frit_gguf_part_free(part);
+    FRIT_TRY(frit_gguf_shard_open(shard, &ckpt->arena, path, no_mmap));
+    frit_status status = check_split(shard, expected);
+    if (status != FRIT_OK) frit_gguf_shard_free(shard);
     return status;
 }
 
-// Appends part `no` of the set: `given` if it has that number, otherwise opened from the path with the part's suffix.
-static frit_status append_member(frit_checkpoint *ckpt, frit_gguf_part *given, int64_t given_no, const split *expected,
+// Appends shard `no` of the set: `given` if it has that number, otherwise opened from the path with the shard's suffix.
+static frit_status append_member(frit_checkpoint *ckpt, frit_gguf_shard *given, int64_t given_no, const split *expected,
                                  char *path, bool no_mmap)
 {
-    frit_gguf_part other = {0}, *part = given;
+    frit_gguf_shard other = {0}, *shard = given;
     if (expected->no != given_no) {
         char suffix[32];
         suffix_text(expected->no, expected->count, suffix);
         memcpy(path + strlen(path) - SUFFIX_BYTES, suffix, SUFFIX_BYTES);
-        part = &other;
-        FRIT_TRY(open_member(part, ckpt, path, expected, no_mmap));
+        shard = &other;
+        FRIT_TRY(open_member(shard, ckpt, path, expected, no_mmap));
     }
-    frit_status status = expected->no > 0 ? check_meta(part, &ckpt->meta) : FRIT_OK;
-    if (status == FRIT_OK) status = frit_gguf_part_move(part, ckpt);
-    frit_gguf_part_free(&other);
+    frit_status status = expected->no > 0 ? check_meta(shard, &ckpt->meta) : FRIT_OK;
+    if (status == FRIT_OK) status = frit_gguf_shard_move(shard, ckpt);
+    frit_gguf_shard_free(&other);
     return status;
 }
 
-static frit_status open_all(frit_checkpoint *ckpt, frit_gguf_part *given, const split *set, char *path,
+static frit_status open_all(frit_checkpoint *ckpt, frit_gguf_shard *given, const split *set, char *path,
                             const frit_checkpoint_options *options)
 {
     split expected = *set;
@@ -162,20 +162,20 @@ static frit_status open_all(frit_checkpoint *ckpt, frit_gguf_part *given, const 
     return FRIT_OK;
 }
 
-frit_status frit_gguf_set_open(frit_gguf_part *part, frit_checkpoint *ckpt, const frit_checkpoint_options *options)
+frit_status frit_gguf_set_open(frit_gguf_shard *shard, frit_checkpoint *ckpt, const frit_checkpoint_options *options)
 {
     split set;
-    FRIT_TRY(read_split(part, &set));
-    if (options->one_part || set.count <= 1) return frit_gguf_part_move(part, ckpt);
+    FRIT_TRY(read_split(shard, &set));
+    if (options->one_shard || set.count <= 1) return frit_gguf_shard_move(shard, ckpt);
     char suffix[32];
     suffix_text(set.no, set.count, suffix);
-    size_t length = strlen(part->path);
-    if (length < SUFFIX_BYTES || strcmp(part->path + length - SUFFIX_BYTES, suffix) != 0)
+    size_t length = strlen(shard->path);
+    if (length < SUFFIX_BYTES || strcmp(shard->path + length - SUFFIX_BYTES, suffix) != 0)
         return frit_fail_file(FRIT_E_FORMAT,
                               "%s: is part %" PRId64 " of %" PRId64
                               " by its metadata, so its name should end in '%s' for the others to be found",
-                              part->path, set.no + 1, set.count, suffix);
-    char *path = frit_arena_text(&ckpt->arena, part->path, length);
+                              shard->path, set.no + 1, set.count, suffix);
+    char *path = frit_arena_text(&ckpt->arena, shard->path, length);
     if (!path) return frit_fail_memory(length, "a path");
-    return open_all(ckpt, part, &set, path, options);
+    return open_all(ckpt, shard, &set, path, options);
 }

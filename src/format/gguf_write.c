@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Writing GGUF v3: the header and directory are built in memory, the data is written from the tensors to the file.
-#include "format/gguf_part.h"
+#include "format/gguf_shard.h"
 
-#include "base/file/file_part.h"
+#include "base/file/partial_file.h"
 #include "base/sha256.h"
 
 static void put(frit_buf *out, uint64_t number, size_t n_bytes)
@@ -94,7 +94,7 @@ static frit_status write_tensors(frit_file_writer *writer, const frit_gguf_conte
     for (size_t i = first; i < c->n_tensors; i++) {
         FRIT_TRY(write_padding(writer, alignment));
         FRIT_TRY(write_tensor(writer, c, i));
-        if (is_part) FRIT_TRY(frit_file_part_flush(writer));
+        if (is_part) FRIT_TRY(frit_partial_file_flush(writer));
     }
     return c->n_tensors > 0 ? write_padding(writer, alignment) : FRIT_OK;
 }
@@ -142,9 +142,9 @@ frit_status frit_gguf_write(const frit_checkpoint *ckpt, const char *path)
 // ------------------------------------------------------------------------------------- in several runs
 
 // Hashes everything that determines the bytes of the file.
-static void make_key(const uint8_t *origin, const frit_buf *header, uint8_t key[FRIT_PART_KEY_BYTES])
+static void make_key(const uint8_t *origin, const frit_buf *header, uint8_t key[FRIT_PARTIAL_KEY_BYTES])
 {
-    static const char magic[FRIT_PART_KEY_BYTES - FRIT_SHA256_BYTES + 1] = "fritpart";
+    static const char magic[FRIT_PARTIAL_KEY_BYTES - FRIT_SHA256_BYTES + 1] = "fritpart";
     frit_sha256 sum;
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, origin, FRIT_SHA256_BYTES);
@@ -170,9 +170,10 @@ static frit_status write_rest(frit_file_writer *writer, const frit_gguf_contents
     uint64_t end = header->len;
     const bool has_header = n_kept >= end;
     const size_t first = has_header ? count_whole(c, n_kept, alignment, &end) : 0;
-    FRIT_TRY(frit_file_part_keep(writer, has_header ? end : FRIT_PART_KEY_BYTES));
+    FRIT_TRY(frit_partial_file_keep(writer, has_header ? end : FRIT_PARTIAL_KEY_BYTES));
     if (!has_header)
-        FRIT_TRY(frit_file_writer_write(writer, header->data + FRIT_PART_KEY_BYTES, header->len - FRIT_PART_KEY_BYTES));
+        FRIT_TRY(frit_file_writer_write(writer, header->data + FRIT_PARTIAL_KEY_BYTES,
+                                        header->len - FRIT_PARTIAL_KEY_BYTES));
     if (first > 0) kept(c->ctx, first);
     return write_tensors(writer, c, first, alignment, true);
 }
@@ -180,24 +181,24 @@ static frit_status write_rest(frit_file_writer *writer, const frit_gguf_contents
 frit_status frit_gguf_write_in_runs(const frit_gguf_contents *contents, const char *path, const uint8_t *origin,
                                     void (*kept)(void *ctx, size_t n_tensors))
 {
-    uint8_t key[FRIT_PART_KEY_BYTES];
+    uint8_t key[FRIT_PARTIAL_KEY_BYTES];
     uint64_t n_kept, alignment;
     frit_buf header = {0};
     frit_file_writer *writer = NULL;
     FRIT_TRY(frit_gguf_alignment(path, contents->meta, &alignment));
     frit_status status = put_header(&header, contents, alignment);
     if (status == FRIT_OK) make_key(origin, &header, key);
-    if (status == FRIT_OK && header.len >= FRIT_PART_KEY_BYTES)
-        status = frit_file_part_open(&writer, path, key, &n_kept);
+    if (status == FRIT_OK && header.len >= FRIT_PARTIAL_KEY_BYTES)
+        status = frit_partial_file_open(&writer, path, key, &n_kept);
     if (status == FRIT_OK && !writer) {   // another process writes the file
         frit_buf_free(&header);
         return frit_gguf_write_contents(contents, path);
     }
     if (status == FRIT_OK) status = write_rest(writer, contents, &header, alignment, n_kept, kept);
     if (status == FRIT_OK)
-        status = frit_file_part_commit(writer, header.data);
+        status = frit_partial_file_commit(writer, header.data);
     else if (status == FRIT_E_CANCELLED)
-        frit_file_part_leave(writer);
+        frit_partial_file_leave(writer);
     else
         frit_file_writer_abort(writer);
     frit_buf_free(&header);

@@ -208,11 +208,11 @@ static void transpose_differences(const transposing *t, int64_t begin, int64_t e
 }
 
 // Transposes sixteen columns at a time, so that writes stay in the cache.
-static void transpose_part(void *ctx, int part, int parts)
+static void transpose_part(void *ctx, int thread, int n_threads)
 {
     const transposing *t = ctx;
     const int64_t n_blocks = (t->to.width + 15) / 16;
-    for (int64_t b = n_blocks * part / parts; b < n_blocks * (part + 1) / parts; b++) {
+    for (int64_t b = n_blocks * thread / n_threads; b < n_blocks * (thread + 1) / n_threads; b++) {
         const int64_t begin = 16 * b, end = frit_min_i64(begin + 16, t->to.width);
         transpose_rows(t, begin, end);
         if (t->z) transpose_differences(t, begin, end);
@@ -254,15 +254,15 @@ static void add_cross_tile(const adding *a, int64_t i, int64_t j)
         for (int64_t l = 0; l < columns.n; l++) c->cross[(i + k) * c->width + j + l] += tile[k][l];
 }
 
-static void add_part(void *ctx, int part, int parts)
+static void add_part(void *ctx, int thread, int n_threads)
 {
     const adding *a = ctx;
     const int64_t width = a->columns.width;
     int64_t n = 0;
     for (int64_t i = 0; i < width; i += TILE)
         for (int64_t j = 0; j < width; j += TILE) {
-            if (j <= i && n++ % parts == part) add_tile(a, i, j);
-            if (a->columns.z && n++ % parts == part) add_cross_tile(a, i, j);
+            if (j <= i && n++ % n_threads == thread) add_tile(a, i, j);
+            if (a->columns.z && n++ % n_threads == thread) add_cross_tile(a, i, j);
         }
 }
 

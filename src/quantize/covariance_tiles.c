@@ -59,12 +59,12 @@ static frit_status prepare_forms(frit_covariance *covariance, const frit_covaria
 
 // ------------------------------------------------------------------------------------- rows
 
-static void form_part(void *ctx, int part, int parts)
+static void form_part(void *ctx, int thread, int n_threads)
 {
     const adding *a = ctx;
     const frit_covariance_columns *c = a->columns;
     const size_t n_zeros = (size_t)(a->n - c->n) * sizeof(float);
-    for (int64_t i = c->width * part / parts; i < c->width * (part + 1) / parts; i++) {
+    for (int64_t i = c->width * thread / n_threads; i < c->width * (thread + 1) / n_threads; i++) {
         float *x = c->x + i * c->stride, *z = c->z ? c->z + i * c->stride : NULL;
         memset(x + c->n, 0, n_zeros);
         frit_dense_make_tiled(a->dense, a->x, i, x, a->first, a->n);
@@ -115,13 +115,13 @@ static void add_cross(const adding *a, frit_dense_block rows, frit_dense_block c
 }
 
 // Threads claim blocks one by one, so that none waits long for a slow core.
-static void add_part(void *ctx, int part, int parts)
+static void add_part(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
+    (void)n_threads;
     adding *a = ctx;
     const int64_t width = a->columns->width, n_columns = (width + COLUMNS - 1) / COLUMNS;
     const int64_t n_blocks = (width + ROWS - 1) / ROWS * n_columns;
-    uint8_t *scratch = a->own + (size_t)part * a->own_bytes;
+    uint8_t *scratch = a->own + (size_t)thread * a->own_bytes;
     float *y = (float *)(void *)(scratch + frit_dense_tile_scratch_bytes());
     for (int64_t n; (n = atomic_fetch_add(&a->next, 1)) < n_blocks;) {
         const int64_t i = n / n_columns * ROWS, j = n % n_columns * COLUMNS;
@@ -151,9 +151,9 @@ typedef struct mirroring {
 } mirroring;
 
 // Copies squares, so that writes stay in the cache.
-static void mirror_part(void *ctx, int part, int parts)
+static void mirror_part(void *ctx, int thread, int n_threads)
 {
-    (void)part, (void)parts;
+    (void)thread, (void)n_threads;
     mirroring *m = ctx;
     for (int64_t r; (r = SQUARE * atomic_fetch_add(&m->next, 1)) < m->width;)
         for (int64_t c = 0; c <= r; c += SQUARE)

@@ -18,10 +18,10 @@ typedef struct factoring {
     int64_t begin, end;
 } factoring;
 
-static void divide_rows(int64_t n, int part, int parts, int64_t *begin, int64_t *end)
+static void divide_rows(int64_t n, int thread, int n_threads, int64_t *begin, int64_t *end)
 {
-    *begin = n * part / parts;
-    *end = n * (part + 1) / parts;
+    *begin = n * thread / n_threads;
+    *end = n * (thread + 1) / n_threads;
 }
 
 // Subtracts the part of later blocks from columns [begin, end) of rows [first, last).
@@ -40,10 +40,10 @@ static void subtract_later_rows(const factoring *f, int64_t first, int64_t last)
     }
 }
 
-static void subtract_later_part(void *ctx, int part, int parts)
+static void subtract_later_part(void *ctx, int thread, int n_threads)
 {
     const factoring *f = ctx;
-    for (int64_t first = (int64_t)part * ROWS; first < f->end; first += (int64_t)parts * ROWS)
+    for (int64_t first = (int64_t)thread * ROWS; first < f->end; first += (int64_t)n_threads * ROWS)
         subtract_later_rows(f, first, first + ROWS < f->end ? first + ROWS : f->end);
 }
 
@@ -74,31 +74,31 @@ static void finish_block(const factoring *f)
     }
 }
 
-static void finish_rows(void *ctx, int part, int parts)
+static void finish_rows(void *ctx, int thread, int n_threads)
 {
     const factoring *f = ctx;
     int64_t first, last;
-    divide_rows(f->begin, part, parts, &first, &last);
+    divide_rows(f->begin, thread, n_threads, &first, &last);
     for (int64_t i = first; i < last; i++) finish_row(f, i);
 }
 
 // Copies U from the upper triangle to the lower one.
-static void mirror_rows(void *ctx, int part, int parts)
+static void mirror_rows(void *ctx, int thread, int n_threads)
 {
     const factoring *f = ctx;
     const int64_t n = f->input->width;
     int64_t first, last;
-    divide_rows(n, part, parts, &first, &last);
+    divide_rows(n, thread, n_threads, &first, &last);
     for (int64_t i = first; i < last; i++)
         for (int64_t j = 0; j < i; j++) f->r[i * n + j] = f->r[j * n + i];
 }
 
-static void scale_rows(void *ctx, int part, int parts)
+static void scale_rows(void *ctx, int thread, int n_threads)
 {
     const factoring *f = ctx;
     const int64_t n = f->input->width;
     int64_t first, last;
-    divide_rows(n, part, parts, &first, &last);
+    divide_rows(n, thread, n_threads, &first, &last);
     for (int64_t i = first; i < last; i++)
         for (int64_t j = i + 1; j < n; j++) f->r[i * n + j] /= f->input->diagonal[j];
 }
@@ -118,13 +118,13 @@ typedef struct tiling {
     uint8_t *to;
 } tiling;
 
-static void make_tiles(void *ctx, int part, int parts)
+static void make_tiles(void *ctx, int thread, int n_threads)
 {
     const tiling *t = ctx;
     const int64_t n = t->input->width;
     const frit_dense_forms forms = {.tiled = t->to, .width = n};
     int64_t first, last;
-    divide_rows(n, part, parts, &first, &last);
+    divide_rows(n, thread, n_threads, &first, &last);
     for (int64_t i = first; i < last; i++) frit_dense_make_tiled(&t->input->dense, forms, i, t->from + i * n, 0, n);
 }
 

@@ -34,14 +34,14 @@ typedef struct weights_reading {
     _Atomic bool failed;
 } weights_reading;
 
-static void read_weights_part(void *ctx, int part, int parts)
+static void read_weights_part(void *ctx, int thread, int n_threads)
 {
     weights_reading *all = ctx;
     const matrix *m = all->m;
     uint8_t *row = malloc((size_t)frit_tensor_row_bytes(m->from)),
             *scratch = malloc(frit_tensor_scratch_bytes(m->from) + 1);
     if (!row || !scratch) all->failed = true;
-    for (int64_t i = m->n_rows * part / parts; i < m->n_rows * (part + 1) / parts && !all->failed; i++) {
+    for (int64_t i = m->n_rows * thread / n_threads; i < m->n_rows * (thread + 1) / n_threads && !all->failed; i++) {
         const uint8_t *at = frit_tensor_rows(m->from, m->index * m->n_rows + i, 1, row, scratch);
         frit_dtype_get(m->from->dtype)->decode(at, m->weights + i * m->width, m->width);
     }

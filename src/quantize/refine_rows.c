@@ -494,9 +494,9 @@ static uint8_t *aligned(uint8_t *at)
     return at + (64 - (uintptr_t)at % 64) % 64;
 }
 
-static void run_part(void *ctx, int part, int parts)
+static void run_part(void *ctx, int thread, int n_threads)
 {
-    (void)part, (void)parts;
+    (void)thread, (void)n_threads;
     job *j = ctx;
     const bool in_tiles = j->in->tiles.sums != NULL;
     const size_t n = (size_t)(ROWS * (j->in->width < COLUMNS ? COLUMNS : j->in->width));

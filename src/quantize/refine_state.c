@@ -21,11 +21,11 @@ static char *path_of(const char *target, const char *suffix)
     return path;
 }
 
-static void make_key(const uint8_t hash[FRIT_SHA256_BYTES], uint8_t key[FRIT_PART_KEY_BYTES])
+static void make_key(const uint8_t hash[FRIT_SHA256_BYTES], uint8_t key[FRIT_PARTIAL_KEY_BYTES])
 {
     static const char magic[] = "fritfine";
-    memcpy(key, magic, FRIT_PART_KEY_BYTES - FRIT_SHA256_BYTES);
-    memcpy(key + FRIT_PART_KEY_BYTES - FRIT_SHA256_BYTES, hash, FRIT_SHA256_BYTES);
+    memcpy(key, magic, FRIT_PARTIAL_KEY_BYTES - FRIT_SHA256_BYTES);
+    memcpy(key + FRIT_PARTIAL_KEY_BYTES - FRIT_SHA256_BYTES, hash, FRIT_SHA256_BYTES);
 }
 
 // ------------------------------------------------------------------------------------- reading
@@ -79,17 +79,17 @@ static bool read_record(reading *all, frit_refine_take_fn take, void *ctx)
 }
 
 // *n_kept: bytes of valid records.
-static frit_status read_records(const char *path, const uint8_t key[FRIT_PART_KEY_BYTES], frit_refine_take_fn take,
+static frit_status read_records(const char *path, const uint8_t key[FRIT_PARTIAL_KEY_BYTES], frit_refine_take_fn take,
                                 void *ctx, uint64_t *n_kept)
 {
     frit_file *file;
-    *n_kept = FRIT_PART_KEY_BYTES;
+    *n_kept = FRIT_PARTIAL_KEY_BYTES;
     if (frit_path_get_kind(path) != FRIT_PATH_FILE) return FRIT_OK;
     FRIT_TRY(frit_file_open(&file, path, true));
     const uint8_t *bytes = frit_file_data(file);
     reading all = {bytes, bytes + frit_file_size(file)};
-    const uint8_t *found = next_bytes(&all, FRIT_PART_KEY_BYTES);
-    const bool is_same = found && memcmp(found, key, FRIT_PART_KEY_BYTES) == 0;
+    const uint8_t *found = next_bytes(&all, FRIT_PARTIAL_KEY_BYTES);
+    const bool is_same = found && memcmp(found, key, FRIT_PARTIAL_KEY_BYTES) == 0;
     while (is_same && read_record(&all, take, ctx)) *n_kept = (uint64_t)(all.at - bytes);
     frit_file_close(file);
     return FRIT_OK;
@@ -98,14 +98,14 @@ static frit_status read_records(const char *path, const uint8_t key[FRIT_PART_KE
 frit_status frit_refine_state_open(frit_refine_state *state, const char *target, const uint8_t key[FRIT_SHA256_BYTES],
                                    frit_refine_take_fn take, void *ctx)
 {
-    uint8_t first[FRIT_PART_KEY_BYTES];
+    uint8_t first[FRIT_PARTIAL_KEY_BYTES];
     uint64_t n_read, n_kept;
     char *path = path_of(target, ".refine"), *part = path_of(target, ".refine.part");
     frit_status status = path && part ? FRIT_OK : frit_fail_memory(strlen(target), "a path");
     make_key(key, first);
     if (status == FRIT_OK) status = read_records(part, first, take, ctx, &n_read);
-    if (status == FRIT_OK) status = frit_file_part_open(&state->writer, path, first, &n_kept);
-    if (status == FRIT_OK && n_kept > 0) status = frit_file_part_keep(state->writer, n_read);
+    if (status == FRIT_OK) status = frit_partial_file_open(&state->writer, path, first, &n_kept);
+    if (status == FRIT_OK && n_kept > 0) status = frit_partial_file_keep(state->writer, n_read);
     free(path);
     free(part);
     return status;
@@ -150,13 +150,13 @@ frit_status frit_refine_state_add(frit_refine_state *state, const frit_refine_pr
     frit_sha256_end(&sum, head.sha256);
     FRIT_TRY(frit_file_writer_write(state->writer, &head, sizeof head));
     FRIT_TRY(each_piece(progress, tensors, n, write_piece, state->writer));
-    return frit_file_part_flush(state->writer);
+    return frit_partial_file_flush(state->writer);
 }
 
 void frit_refine_state_close(frit_refine_state *state, bool keeps)
 {
     if (keeps)
-        frit_file_part_leave(state->writer);
+        frit_partial_file_leave(state->writer);
     else
         frit_file_writer_abort(state->writer);
     state->writer = NULL;

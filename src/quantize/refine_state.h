@@ -5,7 +5,7 @@
 // the same input: the progress after it and the group's blocks. Records are appended with their SHA-256, so a record
 // that was cut off is ignored.
 #pragma once
-#include "base/file/file_part.h"
+#include "base/file/partial_file.h"
 #include "base/sha256.h"
 
 // Progress after a group.

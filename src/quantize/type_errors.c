@@ -72,12 +72,12 @@ static void sample_row(const sampling *s, row_buffers *r, int64_t i)
     }
 }
 
-static void sample_rows(void *ctx, int part, int parts)
+static void sample_rows(void *ctx, int thread, int n_threads)
 {
     sampling *s = ctx;
     row_buffers r;
     if (open_buffers(&r, s))
-        for (int64_t i = part; i < s->n_sampled; i += parts) sample_row(s, &r, i);
+        for (int64_t i = thread; i < s->n_sampled; i += n_threads) sample_row(s, &r, i);
     else
         s->failed = true;
     close_buffers(&r);

@@ -42,17 +42,17 @@ static float *base_of(const pricing *p, size_t row)
 }
 
 // Stores the log-probabilities of a window's rows.
-static void store_base_rows(void *ctx, int part, int parts)
+static void store_base_rows(void *ctx, int thread, int n_threads)
 {
     const pricing *p = ctx;
-    for (size_t r = (size_t)part; r < p->n_rows; r += (size_t)parts)
+    for (size_t r = (size_t)thread; r < p->n_rows; r += (size_t)n_threads)
         frit_log_softmax(p->logits + r * p->n_vocab, p->n_vocab, base_of(p, r));
 }
 
-static void compare_rows(void *ctx, int part, int parts)
+static void compare_rows(void *ctx, int thread, int n_threads)
 {
     const pricing *p = ctx;
-    for (size_t r = (size_t)part; r < p->n_rows; r += (size_t)parts)
+    for (size_t r = (size_t)thread; r < p->n_rows; r += (size_t)n_threads)
         p->kl[p->window * p->n_rows + r] = frit_divergence(base_of(p, r), p->logits + r * p->n_vocab, p->n_vocab);
 }
 

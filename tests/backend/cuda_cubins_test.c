@@ -101,16 +101,16 @@ typedef struct writers {
     frit_log log;
 } writers;
 
-static void write_and_read(void *ctx, int part, int parts)
+static void write_and_read(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
+    (void)n_threads;
     const writers *w = ctx;
     const frit_cubin_cache cache = {w->folder, 7, &w->log};
     uint8_t own[4096];
-    memset(own, 'a' + part, sizeof own);
+    memset(own, 'a' + thread, sizeof own);
     for (int i = 0; i < 50; i++) {
         size_t n;
-        frit_cubin_cache_write(&cache, key, own, sizeof own - (size_t)part);
+        frit_cubin_cache_write(&cache, key, own, sizeof own - (size_t)thread);
         uint8_t *found = frit_cubin_cache_read(&cache, key, &n);
         for (size_t j = 1; found && j < n; j++)
             if (found[j] != found[0] || n != sizeof own - (size_t)(found[0] - 'a')) found[0] = 0;

@@ -234,7 +234,7 @@ static void parts_belong_to_nodes_in_proportion_to_their_cpus(void **state)
     snprintf(root, sizeof root, "%s", temp_path("nodes"));
     frit_nodes_of(&nodes, root, cpus, 8);   // nothing is known
     assert_int_equal(nodes.n, 1);
-    assert_int_equal(frit_nodes_of_part(&nodes, 5, 8), 0);
+    assert_int_equal(frit_nodes_of_thread(&nodes, 5, 8), 0);
     put(root, "sys/devices/system/node/online", "0,2-3\n");
     put_node(root, 0, "0-1,4-5\n");
     put_node(root, 2, "2-3,6-7\n");
@@ -247,13 +247,13 @@ static void parts_belong_to_nodes_in_proportion_to_their_cpus(void **state)
     assert_memory_equal(nodes.cpus, by_node, sizeof by_node);
     for (int parts = 2; parts <= 16; parts += 2)
         for (int part = 0; part < parts; part++)
-            assert_int_equal(frit_nodes_of_part(&nodes, part, parts), part >= parts / 2);
-    assert_int_equal(frit_nodes_of_part(&nodes, 0, 1), 1);   // in the middle: either would do
+            assert_int_equal(frit_nodes_of_thread(&nodes, part, parts), part >= parts / 2);
+    assert_int_equal(frit_nodes_of_thread(&nodes, 0, 1), 1);   // in the middle: either would do
     // Six CPUs of the first, two of the second.
     put_node(root, 0, "0-5\n");
     put_node(root, 2, "6-7\n");
     frit_nodes_of(&nodes, root, cpus, 8);
-    for (int part = 0; part < 4; part++) assert_int_equal(frit_nodes_of_part(&nodes, part, 4), part == 3);
+    for (int part = 0; part < 4; part++) assert_int_equal(frit_nodes_of_thread(&nodes, part, 4), part == 3);
 }
 
 static void an_affinity_mask_on_one_node_needs_no_placing(void **state)

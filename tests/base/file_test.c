@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "base/file/file.h"
-#include "base/file/file_part.h"
+#include "base/file/partial_file.h"
 
 #include <dirent.h>
 #include <sys/resource.h>
@@ -272,33 +272,34 @@ static void a_part_goes_on_with_its_key_and_has_one_writer(void **state)
 {
     (void)state;
     const char *folder = own_folder("part"), *path = temp_path("part/out");
-    uint8_t key[FRIT_PART_KEY_BYTES] = "key of the first", first[FRIT_PART_KEY_BYTES] = "the file's own first bytes";
+    uint8_t key[FRIT_PARTIAL_KEY_BYTES] = "key of the first",
+            first[FRIT_PARTIAL_KEY_BYTES] = "the file's own first bytes";
     frit_file_writer *writer, *other;
     uint64_t n_kept;
-    assert_ok(frit_file_part_open(&writer, path, key, &n_kept));
+    assert_ok(frit_partial_file_open(&writer, path, key, &n_kept));
     assert_int_equal(n_kept, 0);
     assert_ok(frit_file_writer_write(writer, "abcdef", 6));
-    assert_ok(frit_file_part_open(&other, path, key, &n_kept));
+    assert_ok(frit_partial_file_open(&other, path, key, &n_kept));
     assert_null(other);
-    frit_file_part_leave(writer);
-    assert_ok(frit_file_part_open(&writer, path, key, &n_kept));
-    assert_int_equal(n_kept, FRIT_PART_KEY_BYTES + 6);
-    assert_ok(frit_file_part_keep(writer, FRIT_PART_KEY_BYTES + 3));
+    frit_partial_file_leave(writer);
+    assert_ok(frit_partial_file_open(&writer, path, key, &n_kept));
+    assert_int_equal(n_kept, FRIT_PARTIAL_KEY_BYTES + 6);
+    assert_ok(frit_partial_file_keep(writer, FRIT_PARTIAL_KEY_BYTES + 3));
     assert_ok(frit_file_writer_write(writer, "xy", 2));
-    assert_ok(frit_file_part_commit(writer, first));
+    assert_ok(frit_partial_file_commit(writer, first));
     assert_int_equal(count_names(folder), 1);
     size_t n;
     char *bytes = read_file(path, &n);
-    assert_int_equal(n, FRIT_PART_KEY_BYTES + 5);
-    assert_memory_equal(bytes, first, FRIT_PART_KEY_BYTES);
-    assert_memory_equal(bytes + FRIT_PART_KEY_BYTES, "abcxy", 5);
+    assert_int_equal(n, FRIT_PARTIAL_KEY_BYTES + 5);
+    assert_memory_equal(bytes, first, FRIT_PARTIAL_KEY_BYTES);
+    assert_memory_equal(bytes + FRIT_PARTIAL_KEY_BYTES, "abcxy", 5);
     free(bytes);
     // Another key begins anew; an uncommitted file can be removed.
-    assert_ok(frit_file_part_open(&writer, path, key, &n_kept));
+    assert_ok(frit_partial_file_open(&writer, path, key, &n_kept));
     assert_ok(frit_file_writer_write(writer, "abc", 3));
-    frit_file_part_leave(writer);
+    frit_partial_file_leave(writer);
     key[0] = 'K';
-    assert_ok(frit_file_part_open(&writer, path, key, &n_kept));
+    assert_ok(frit_partial_file_open(&writer, path, key, &n_kept));
     assert_int_equal(n_kept, 0);
     frit_file_writer_abort(writer);
     assert_int_equal(count_names(folder), 1);

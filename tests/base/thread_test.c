@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_PARTS = 64 };
+enum { MAX_THREADS = 64 };
 
 static void a_pool_of(int n_threads, frit_pool **pool)
 {
@@ -20,18 +20,18 @@ static void a_pool_of(int n_threads, frit_pool **pool)
 
 // Plain counters: only the pool's synchronization makes them readable afterwards.
 typedef struct counts {
-    int ran[MAX_PARTS];
-    int parts;
+    int ran[MAX_THREADS];
+    int n_threads;
 } counts;
 
-static void count(void *ctx, int part, int parts)
+static void count(void *ctx, int thread, int n_threads)
 {
     counts *c = ctx;
-    c->ran[part]++;
-    if (part == 0) c->parts = parts;
+    c->ran[thread]++;
+    if (thread == 0) c->n_threads = n_threads;
 }
 
-static void every_part_runs_once_per_job(void **state)
+static void every_thread_runs_once_per_job(void **state)
 {
     (void)state;
     for (int n = 1; n <= 9; n++) {
@@ -40,9 +40,9 @@ static void every_part_runs_once_per_job(void **state)
         counts c = {0};
         for (int job = 1; job <= 500; job++) {
             frit_pool_run(pool, count, &c);
-            for (int i = 0; i < MAX_PARTS; i++) assert_int_equal(c.ran[i], i < n ? job : 0);
+            for (int i = 0; i < MAX_THREADS; i++) assert_int_equal(c.ran[i], i < n ? job : 0);
         }
-        assert_int_equal(c.parts, n);
+        assert_int_equal(c.n_threads, n);
         frit_pool_free(pool);
     }
 }
@@ -55,7 +55,7 @@ typedef struct tour {
     int n_pieces[N_PHASES];
     int done[N_PHASES][MOST_PIECES];
     int opened;   // phases, in this walk
-    _Atomic int n_wrong, n_by[MAX_PARTS];
+    _Atomic int n_wrong, n_by[MAX_THREADS];
 } tour;
 
 static int open_tour(void *ctx, int phase, int *grain)
@@ -72,13 +72,13 @@ static int open_tour(void *ctx, int phase, int *grain)
 }
 
 // Returned memory is never read here; half of it is not allocated.
-static frit_ahead look_ahead(void *ctx, int phase, int part)
+static frit_ahead look_ahead(void *ctx, int phase, int thread)
 {
     const tour *t = ctx;
-    return (frit_ahead){part % 2 ? t->done[phase] : NULL, 2 * sizeof *t};
+    return (frit_ahead){thread % 2 ? t->done[phase] : NULL, 2 * sizeof *t};
 }
 
-static void walk_tour(void *ctx, int phase, int begin, int end, int part)
+static void walk_tour(void *ctx, int phase, int begin, int end, int thread)
 {
     tour *t = ctx;
     if (begin < 0 || begin >= end || end > t->n_pieces[phase]) {
@@ -88,7 +88,7 @@ static void walk_tour(void *ctx, int phase, int begin, int end, int part)
     for (int i = begin; i < end; i++) t->done[phase][i]++;
     for (int i = 0; phase > 0 && i < t->n_pieces[phase - 1]; i++)
         if (t->done[phase - 1][i] != 1) atomic_fetch_add(&t->n_wrong, 1);
-    atomic_fetch_add(&t->n_by[part], end - begin);
+    atomic_fetch_add(&t->n_by[thread], end - begin);
 }
 
 static void walks_do_every_piece_once(int n_threads, int n_walks)
@@ -107,7 +107,7 @@ static void walks_do_every_piece_once(int n_threads, int n_walks)
             for (int k = 0; k < MOST_PIECES; k++) assert_int_equal(t->done[phase][k], k < t->n_pieces[phase]);
         counts c = {0};
         if (i % 4 == 0) frit_pool_run(pool, count, &c);
-        assert_int_equal(c.parts, i % 4 == 0 ? n_threads : 0);
+        assert_int_equal(c.n_threads, i % 4 == 0 ? n_threads : 0);
     }
     free(t);
     frit_pool_free(pool);
@@ -145,7 +145,7 @@ static void walks_hold_with_far_more_threads_than_cores(void **state)
 {
     (void)state;
     walks_do_every_piece_once(17, 20);
-    walks_do_every_piece_once(MAX_PARTS, 8);
+    walks_do_every_piece_once(MAX_THREADS, 8);
 }
 
 // Part 1 takes pieces and then makes no progress until all others are done. The test counts pieces, not time: if part 0
@@ -171,11 +171,11 @@ static int open_stall(void *ctx, int phase, int *grain)
     return ((stall *)ctx)->n_pieces;
 }
 
-static void work_stalled(void *ctx, int phase, int begin, int end, int part)
+static void work_stalled(void *ctx, int phase, int begin, int end, int thread)
 {
     stall *s = ctx;
     (void)phase;
-    if (part == 1) {
+    if (thread == 1) {
         atomic_store(&s->n_held, end - begin);
         if (!wait_until(&s->n_done, s->n_pieces - (end - begin))) atomic_store(&s->gave_up, 1);
     } else if (!wait_until(&s->n_held, 1)) {   // both must begin before either finishes
@@ -211,12 +211,12 @@ static int open_delay(void *ctx, int phase, int *grain)
     return 16;
 }
 
-static void work_late(void *ctx, int phase, int begin, int end, int part)
+static void work_late(void *ctx, int phase, int begin, int end, int thread)
 {
     delay *d = ctx;
     (void)phase;
-    usleep(part == 1 ? 20000 : 100);
-    atomic_fetch_add(&d->n_by[part], end - begin);
+    usleep(thread == 1 ? 20000 : 100);
+    atomic_fetch_add(&d->n_by[thread], end - begin);
 }
 
 // A busy machine may not give a thread its core for a long time.
@@ -241,23 +241,23 @@ static void who_is_late_again_and_again_is_left_out_for_a_while(void **state)
         if (frit_time_ns() - start > PATIENCE_NS) fail_msg("a late thread was left out for good");
     }
     counts c = {0};
-    frit_pool_run(pool, count, &c);   // a job for all parts includes this one
+    frit_pool_run(pool, count, &c);   // a job of all threads includes this one
     assert_int_equal(c.ran[1], 1);
     frit_pool_free(pool);
 }
 
-static void work_alike(void *ctx, int phase, int begin, int end, int part)
+static void work_alike(void *ctx, int phase, int begin, int end, int thread)
 {
     delay *d = ctx;
     (void)phase;
     usleep(3000);
-    if (part < 2) atomic_fetch_add(&d->n_by[part], end - begin);
+    if (thread < 2) atomic_fetch_add(&d->n_by[thread], end - begin);
 }
 
-static void work_late_of_many(void *ctx, int phase, int begin, int end, int part)
+static void work_late_of_many(void *ctx, int phase, int begin, int end, int thread)
 {
-    if (part < 2)
-        work_late(ctx, phase, begin, end, part);
+    if (thread < 2)
+        work_late(ctx, phase, begin, end, thread);
     else
         usleep(100);
 }
@@ -282,10 +282,10 @@ static void of_many_threads_one_may_be_late_once(void **state)
     assert_int_equal(n_again, ENOUGH);   // a thread that rests takes part in none
 }
 
-static void linger(void *ctx, int part, int parts)
+static void linger(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
-    if (part == *(const int *)ctx) usleep(3000);   // longer than any thread spins
+    (void)n_threads;
+    if (thread == *(const int *)ctx) usleep(3000);   // longer than any thread spins
 }
 
 static void threads_that_fell_asleep_wake_up(void **state)
@@ -348,9 +348,9 @@ static void slowly_once(void)
     n_once++;
 }
 
-static void need_once(void *ctx, int part, int parts)
+static void need_once(void *ctx, int thread, int n_threads)
 {
-    (void)part, (void)parts;
+    (void)thread, (void)n_threads;
     frit_once_run(&once, slowly_once);
     if (n_once != 1) atomic_fetch_add((_Atomic int *)ctx, 1);
 }
@@ -372,14 +372,14 @@ typedef struct locked {
     int n;
 } locked;
 
-static void count_locked(void *ctx, int part, int parts)
+static void count_locked(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
+    (void)n_threads;
     locked *l = ctx;
     for (int i = 0; i < 500; i++) {
         frit_lock_acquire(l->lock);
         const int n = l->n;
-        if (i % 100 == part) usleep(100);
+        if (i % 100 == thread) usleep(100);
         l->n = n + 1;
         frit_lock_release(l->lock);
     }
@@ -404,11 +404,11 @@ typedef struct news {
 } news;
 
 // Part 0 has the lock until the other part has received its news three times.
-static void tell_or_hear(void *ctx, int part, int parts)
+static void tell_or_hear(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
+    (void)n_threads;
     news *n = ctx;
-    if (part == 0) {
+    if (thread == 0) {
         frit_lock_acquire(n->lock);
         atomic_store(&n->is_taken, 1);
         while (atomic_load(&n->n_heard) < 1) usleep(100);   // without news
@@ -441,7 +441,7 @@ static void threads_that_wait_for_a_lock_hear_news(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_part_runs_once_per_job),
+        cmocka_unit_test(every_thread_runs_once_per_job),
         cmocka_unit_test(copies_are_whole),
         cmocka_unit_test(a_walk_does_every_piece_once_and_phase_after_phase),
         cmocka_unit_test(walks_hold_with_far_more_threads_than_cores),

@@ -120,7 +120,7 @@ static void hwloc_knows_memory_nodes(void **state)
     assert_true(frit_hwloc_look(t, &cores, &nodes, cpus, 8));
     assert_int_equal(nodes.n, 2);
     assert_int_equal(nodes.n_cpus, 8);
-    for (int part = 0; part < 8; part++) assert_int_equal(frit_nodes_of_part(&nodes, part, 8), part >= 4);
+    for (int part = 0; part < 8; part++) assert_int_equal(frit_nodes_of_thread(&nodes, part, 8), part >= 4);
     assert_true(frit_hwloc_look(t, &cores, &nodes, cpus + 4, 4));   // a mask on one node
     assert_int_equal(nodes.n, 1);
     assert_true(frit_hwloc_look(t, &cores, &nodes, cpus + 3, 3));

@@ -308,13 +308,13 @@ static void sets_hold_what_one_file_does(void **state)
     assert_ok(frit_convert(folder, set, &(frit_convert_options){.split_max_size = "60K"}));
     frit_arena arena = {0};
     int count = 1;
-    while (count < 100 && access(frit_gguf_part_path(&arena, set, 0, count), F_OK) != 0) count++;
+    while (count < 100 && access(frit_gguf_shard_path(&arena, set, 0, count), F_OK) != 0) count++;
     assert_in_range(count, 2, 99);
-    for (int i = 0; i < count; i++) assert_int_equal(access(frit_gguf_part_path(&arena, set, i, count), F_OK), 0);
+    for (int i = 0; i < count; i++) assert_int_equal(access(frit_gguf_shard_path(&arena, set, i, count), F_OK), 0);
     assert_int_not_equal(access(set, F_OK), 0);
-    assert_ok(frit_convert(frit_gguf_part_path(&arena, set, 1, count), joined, NULL));
+    assert_ok(frit_convert(frit_gguf_shard_path(&arena, set, 1, count), joined, NULL));
     assert_true(same_file(whole, joined));
-    for (int i = 0; i < count; i++) remove(frit_gguf_part_path(&arena, set, i, count));
+    for (int i = 0; i < count; i++) remove(frit_gguf_shard_path(&arena, set, i, count));
     remove(whole);
     remove(joined);
     frit_arena_free(&arena);

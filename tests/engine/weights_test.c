@@ -271,13 +271,13 @@ static void floats_are_in_memory_once(void **state)
 
 // ------------------------------------------------------------------------------- threads
 
-static void make_and_run(void *ctx, int part, int parts)
+static void make_and_run(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
+    (void)n_threads;
     frit_model *model = ctx;
     float logits[N_VOCAB];
     for (int i = 0; i < 3; i++) {
-        frit_engine *engine = engine_of(model, (frit_engine_options){.n_threads = 1 + part % 2});
+        frit_engine *engine = engine_of(model, (frit_engine_options){.n_threads = 1 + thread % 2});
         logits_of(engine, logits);
         assert_memory_equal(logits, expected, sizeof expected);
         frit_engine_free(engine);
@@ -319,13 +319,13 @@ static bool give_up(void *ctx, double done)
     return false;
 }
 
-static void pack_or_give_up(void *ctx, int part, int parts)
+static void pack_or_give_up(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
+    (void)n_threads;
     pair *p = ctx;
     frit_engine *engine;
     frit_engine_options options = {.n_threads = 1, .progress = wait_for_other, .progress_ctx = p};
-    if (part == 0) {
+    if (thread == 0) {
         assert_ok(frit_engine_new(&engine, p->model, &options));
         check_logits(engine);
         frit_engine_free(engine);

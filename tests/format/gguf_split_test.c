@@ -120,7 +120,7 @@ static void one_part_can_be_opened_alone_and_written_back(void **state)
     frit_checkpoint *ckpt;
     const char *path = part_path("single", 1, N_PARTS), *copy_path = temp_path("single-copy.gguf");
     write_part(path, usual(1));
-    assert_ok(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){.one_part = true}));
+    assert_ok(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){.one_shard = true}));
     assert_int_equal(ckpt->n_tensors, 1);
     assert_int_equal(frit_meta_find(&ckpt->meta, "split.count")->u, N_PARTS);
     assert_ok(frit_gguf_write(ckpt, copy_path));

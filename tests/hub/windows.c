@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The disk of models by name on Windows: windows.sh builds this for Windows and runs it if wine is installed.
 #include "hub/disk.h"
-#include "hub/part.h"
+#include "hub/partial.h"
 
 #include <process.h>
 #include <stdio.h>
@@ -131,11 +131,11 @@ static void fill(void)
 // The other process: writes a part under a lock, reports it, and ends without closing anything.
 static int other(void)
 {
-    hub_part part;
+    hub_partial part;
     hub_handle lock;
     if (hub_open("l.lock", true, &lock) != HUB_OK || hub_try_lock(lock) != HUB_LOCKED) return 1;
-    if (hub_part_open(&part, "m.part", "etag", N_BYTES) != HUB_OK ||
-        hub_part_write(&part, 0, letters, 700000) != HUB_OK)
+    if (hub_partial_open(&part, "m.part", "etag", N_BYTES) != HUB_OK ||
+        hub_partial_write(&part, 0, letters, 700000) != HUB_OK)
         return 1;
     if (hub_write_text("held", "x", 1) != HUB_OK) return 1;
     wait_for("go");
@@ -161,26 +161,26 @@ static void a_process_that_ends_leaves_its_part_and_its_lock(const char *program
     int n_said = 0;
     const hub_watch watch = {.stops = never, .say = say, .ctx = &n_said};
     hub_handle lock;
-    hub_part part;
+    hub_partial part;
     const intptr_t child = _spawnl(_P_NOWAIT, program, "windows", "other", NULL);
     CHECK(child != -1);
     wait_for("held");
     CHECK(hub_lock("l.lock", "m", &watch, &lock) == HUB_OK && n_said == 1);   // it waited
     int code = 0;
     CHECK(_cwait(&code, child, 0) == child && code == 3);
-    CHECK(hub_part_open(&part, "m.part", "etag", N_BYTES) == HUB_OK && part.n_done == 700000);
-    const uint64_t half = hub_part_prefix(&part);
+    CHECK(hub_partial_open(&part, "m.part", "etag", N_BYTES) == HUB_OK && part.n_done == 700000);
+    const uint64_t half = hub_partial_prefix(&part);
     CHECK(half == 700000);
-    CHECK(hub_part_write(&part, half, letters + half, (size_t)(N_BYTES - half)) == HUB_OK);
+    CHECK(hub_partial_write(&part, half, letters + half, (size_t)(N_BYTES - half)) == HUB_OK);
     CHECK(hub_write_text("m.gguf", "old", 3) == HUB_OK);
-    CHECK(hub_part_finish(&part, "m.gguf") == HUB_OK && hub_file_bytes("m.part") == UINT64_MAX);
+    CHECK(hub_partial_finish(&part, "m.gguf") == HUB_OK && hub_file_bytes("m.part") == UINT64_MAX);
     hub_unlock(lock);
     char *text = NULL;
     size_t n = 0;
     CHECK(hub_read_text("m.gguf", N_BYTES, &text, &n) == HUB_OK && n == N_BYTES && memcmp(text, letters, n) == 0);
     free(text);
-    CHECK(hub_part_open(&part, "m.part", "etag", N_BYTES) == HUB_OK);
-    hub_part_remove(&part);
+    CHECK(hub_partial_open(&part, "m.part", "etag", N_BYTES) == HUB_OK);
+    hub_partial_remove(&part);
     CHECK(hub_file_bytes("m.part") == UINT64_MAX);
 }
 

@@ -45,9 +45,9 @@ static int open_phase(void *ctx, int phase, int *grain)
     return frit_pick_open(ctx, phase);
 }
 
-static void work_on(void *ctx, int phase, int begin, int end, int part)
+static void work_on(void *ctx, int phase, int begin, int end, int thread)
 {
-    frit_pick_work(ctx, phase, begin, end, part);
+    frit_pick_work(ctx, phase, begin, end, thread);
 }
 
 static void run_all(const fixture *f, size_t i, const frit_pick_job *job)

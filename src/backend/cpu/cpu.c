@@ -50,10 +50,10 @@ static void close_pools(frit_cpu_device *device)
     frit_pool_free(device->prefill_pool);
 }
 
-static void place_thread(void *ctx, int part, int parts)
+static void place_thread(void *ctx, int thread, int n_threads)
 {
     const frit_nodes *nodes = ctx;
-    if (part > 0) frit_nodes_stay(nodes, frit_nodes_of_part(nodes, part, parts));
+    if (thread > 0) frit_nodes_stay(nodes, frit_nodes_of_thread(nodes, thread, n_threads));
 }
 
 void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool)

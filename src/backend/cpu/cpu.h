@@ -57,7 +57,7 @@ void frit_cpu_run_picks(frit_cpu_device *device, frit_pool *pool, const frit_bat
 
 // Returns the fewest threads that read this memory as fast as the whole pool within 3 %: all, three quarters or half.
 int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes);
-// Binds each thread to the memory node of its part, except the first, which is the caller's thread.
+// Binds each thread to the memory node of its pieces, except the first, which is the caller's thread.
 void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool);
 // Chooses the threads for decode steps when there are packed matrices to read (probe.c).
 frit_status frit_cpu_choose_threads(frit_cpu_device *device);

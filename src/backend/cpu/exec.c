@@ -91,14 +91,14 @@ static void run_share(const walk *w, int k, frit_share share)
     }
 }
 
-static void work_on_phase(void *ctx, int i, int begin, int end, int part)
+static void work_on_phase(void *ctx, int i, int begin, int end, int thread)
 {
     const walk *w = ctx;
     const frit_exec_phase *p = &w->exec->phases[i];
     for (int k = p->first; k < p->first + p->n && end > 0; k++) {
         const frit_action *a = &w->exec->actions[k];
         const int first = begin > 0 ? begin : 0, last = end < a->n_pieces ? end : a->n_pieces;
-        if (first < last) run_share(w, k, (frit_share){first, last, a->n_pieces, part});
+        if (first < last) run_share(w, k, (frit_share){first, last, a->n_pieces, thread});
         begin -= a->n_pieces;
         end -= a->n_pieces;
     }
@@ -106,7 +106,7 @@ static void work_on_phase(void *ctx, int i, int begin, int end, int part)
 
 // Address of the weights that the thread's pieces of a later phase read first, if there are any. Only the pieces of
 // products may be counted before the phase begins: pieces of other ops may depend on results.
-static bool own_rows(const walk *w, const frit_exec_phase *p, int part, frit_ahead *out)
+static bool own_rows(const walk *w, const frit_exec_phase *p, int thread, frit_ahead *out)
 {
     enum { MOST_BYTES = 64 << 10 };
     int64_t n = 0;
@@ -114,7 +114,7 @@ static bool own_rows(const walk *w, const frit_exec_phase *p, int part, frit_ahe
         if (!is_product(&w->exec->actions[k])) return false;
         n += pieces_of(&w->exec->actions[k], p);
     }
-    int64_t mine = n * part / w->n_threads;
+    int64_t mine = n * thread / w->n_threads;
     for (int k = p->first; k < p->first + p->n; k++) {
         const frit_action *a = &w->exec->actions[k];
         const int64_t n_pieces = pieces_of(a, p), n_out = frit_node_width(a->task.node);
@@ -129,13 +129,13 @@ static bool own_rows(const walk *w, const frit_exec_phase *p, int part, frit_ahe
     return false;
 }
 
-static frit_ahead look_ahead(void *ctx, int i, int part)
+static frit_ahead look_ahead(void *ctx, int i, int thread)
 {
     enum { PHASES = 4 };
     const walk *w = ctx;
     frit_ahead ahead = {0};
     for (int k = i + 1; k < w->exec->n_phases && k <= i + PHASES; k++)
-        if (own_rows(w, &w->exec->phases[k], part, &ahead)) break;
+        if (own_rows(w, &w->exec->phases[k], thread, &ahead)) break;
     return ahead;
 }
 

@@ -63,9 +63,9 @@ static int open_phase(void *ctx, int phase, int *grain)
     return frit_pick_open(ctx, phase);
 }
 
-static void work_on_phase(void *ctx, int phase, int begin, int end, int part)
+static void work_on_phase(void *ctx, int phase, int begin, int end, int thread)
 {
-    frit_pick_work(ctx, phase, begin, end, part);
+    frit_pick_work(ctx, phase, begin, end, thread);
 }
 
 // A pick that fails gives token 0, so that the next step reads within its tables.

@@ -39,29 +39,29 @@ static size_t share_bytes(const probe *p)
     return (size_t)(p->n_bytes / (uint64_t)p->n_readers / 64 * 64);
 }
 
-static void touch(void *ctx, int part, int parts)
+static void touch(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
+    (void)n_threads;
     const probe *p = ctx;
-    memset((uint8_t *)(uintptr_t)p->bytes + (size_t)part * share_bytes(p), part + 1, share_bytes(p));
+    memset((uint8_t *)(uintptr_t)p->bytes + (size_t)thread * share_bytes(p), thread + 1, share_bytes(p));
 }
 
-static void read_share(void *ctx, int part, int parts)
+static void read_share(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
+    (void)n_threads;
     probe *p = ctx;
-    if (part >= p->n_readers) return;
-    const uint8_t *bytes = p->bytes + (size_t)part * share_bytes(p);
+    if (thread >= p->n_readers) return;
+    const uint8_t *bytes = p->bytes + (size_t)thread * share_bytes(p);
     atomic_fetch_add(&p->sink, p->kernels->probe_read[p->in_order](bytes, share_bytes(p)));
     atomic_fetch_add(&p->n_done, share_bytes(p));
 }
 
 // Counts millions of operations.
-static void count_multiplications(void *ctx, int part, int parts)
+static void count_multiplications(void *ctx, int thread, int n_threads)
 {
     enum { ROUNDS = 1000000 };
     probe *p = ctx;
-    int32_t sink = part + parts;
+    int32_t sink = thread + n_threads;
     const double n_ops = p->multiply(ROUNDS, &sink);
     atomic_fetch_add(&p->sink, (uint64_t)(uint32_t)sink);
     atomic_fetch_add(&p->n_done, (uint64_t)(n_ops * 1e-6));

@@ -42,9 +42,9 @@ static void count_matrix(const frit_task *task, const frit_tensor *w, frit_profi
     } else if (is_experts(node)) {
         const double n_assignments = n_rows * (double)frit_node_route(node)->shape[2];
         const int64_t n_out = node->op == FRIT_OP_EXPERTS_GLU ? node->experts_glu.n : node->experts.n;
-        const double part = (double)n_out / (double)w->shape[1] / (double)w->shape[0];
-        row->n_bytes += count_experts(task) * part * (double)w->n_bytes;
-        row->n_ops += 2 * n_assignments * part * n_elems;
+        const double thread = (double)n_out / (double)w->shape[1] / (double)w->shape[0];
+        row->n_bytes += count_experts(task) * thread * (double)w->n_bytes;
+        row->n_ops += 2 * n_assignments * thread * n_elems;
     } else {
         row->n_bytes += (double)w->n_bytes;
         row->n_ops += 2 * n_rows * n_elems;
@@ -122,24 +122,24 @@ frit_status frit_profile_start(frit_profile *profile, int n_threads, int n_actio
     return FRIT_OK;
 }
 
-static frit_profile_time *time_of(const frit_profile *profile, int part, int i_action)
+static frit_profile_time *time_of(const frit_profile *profile, int thread, int i_action)
 {
-    return &profile->times[(size_t)part * (size_t)profile->n_actions + (size_t)i_action];
+    return &profile->times[(size_t)thread * (size_t)profile->n_actions + (size_t)i_action];
 }
 
-void frit_profile_begin(frit_profile *profile, int part)
+void frit_profile_begin(frit_profile *profile, int thread)
 {
-    frit_profile_thread *thread = &profile->threads[part];
-    thread->begin_ns = frit_time_ns();
-    if (thread->last >= 0) time_of(profile, part, thread->last)->wait_ns += thread->begin_ns - thread->end_ns;
+    frit_profile_thread *t = &profile->threads[thread];
+    t->begin_ns = frit_time_ns();
+    if (t->last >= 0) time_of(profile, thread, t->last)->wait_ns += t->begin_ns - t->end_ns;
 }
 
-void frit_profile_end(frit_profile *profile, int part, int i_action)
+void frit_profile_end(frit_profile *profile, int thread, int i_action)
 {
-    frit_profile_thread *thread = &profile->threads[part];
-    thread->end_ns = frit_time_ns();
-    thread->last = i_action;
-    time_of(profile, part, i_action)->run_ns += thread->end_ns - thread->begin_ns;
+    frit_profile_thread *t = &profile->threads[thread];
+    t->end_ns = frit_time_ns();
+    t->last = i_action;
+    time_of(profile, thread, i_action)->run_ns += t->end_ns - t->begin_ns;
 }
 
 void frit_profile_add(frit_profile *profile, const char *name, const frit_profile_row *row)

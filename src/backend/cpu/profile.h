@@ -35,8 +35,8 @@ typedef struct frit_profile {
 void frit_profile_describe(const frit_task *task, frit_task_fn run, char name[40], frit_profile_row *row);
 // Starts the measurement of a run of n_actions on n_threads.
 frit_status frit_profile_start(frit_profile *profile, int n_threads, int n_actions);
-// Called before and after thread `part` works on a share of an action.
-void frit_profile_begin(frit_profile *profile, int part);
-void frit_profile_end(frit_profile *profile, int part, int i_action);
+// Called before and after thread `thread` works on a share of an action.
+void frit_profile_begin(frit_profile *profile, int thread);
+void frit_profile_end(frit_profile *profile, int thread, int i_action);
 void frit_profile_add(frit_profile *profile, const char *name, const frit_profile_row *row);
 void frit_profile_free(frit_profile *profile);

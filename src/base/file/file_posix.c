@@ -443,7 +443,7 @@ static frit_status open_part(frit_sink *sink, bool *is_free)
 
 frit_status frit_sink_open(frit_sink **out, const char *path, frit_sink_kind kind)
 {
-    const bool is_part = kind == FRIT_SINK_PART, is_private = kind == FRIT_SINK_PRIVATE;
+    const bool is_part = kind == FRIT_SINK_PARTIAL, is_private = kind == FRIT_SINK_PRIVATE;
     *out = NULL;
     frit_sink *sink = calloc(1, sizeof *sink);
     if (!sink) return frit_fail_memory(sizeof *sink, "a file to be written");

@@ -7,7 +7,7 @@
 typedef struct frit_sink frit_sink;
 
 // Only the owner may read a private file, from its creation on.
-typedef enum frit_sink_kind { FRIT_SINK_FILE, FRIT_SINK_PRIVATE, FRIT_SINK_PART } frit_sink_kind;
+typedef enum frit_sink_kind { FRIT_SINK_FILE, FRIT_SINK_PRIVATE, FRIT_SINK_PARTIAL } frit_sink_kind;
 
 // Until commit, the file has a new name beside PATH. A part is PATH.part and keeps its contents; *out is NULL if
 // another process writes it.

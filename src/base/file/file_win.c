@@ -381,7 +381,7 @@ frit_status frit_sink_open(frit_sink **out, const char *path, frit_sink_kind kin
         status = frit_fail_memory(strlen(path) + 1, "a path");
     else if (!sink->target)
         status = fail_path(path);
-    if (status == FRIT_OK) status = kind == FRIT_SINK_PART ? open_part(sink, &is_free) : open_temp(sink);
+    if (status == FRIT_OK) status = kind == FRIT_SINK_PARTIAL ? open_part(sink, &is_free) : open_temp(sink);
     if (status == FRIT_OK && is_free)
         *out = sink;
     else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes files in large pieces, and continues parts. Each system implements base/file/file_sink.h.
-#include "base/file/file_part.h"
+// Writes files in large pieces, and continues partial files. Each system implements base/file/file_sink.h.
+#include "base/file/partial_file.h"
 #include "base/file/file_sink.h"
 
 #include <stdlib.h>
@@ -88,20 +88,20 @@ void frit_file_writer_abort(frit_file_writer *w)
 
 // ------------------------------------------------------------------------------------- parts
 
-static frit_status read_key(frit_file_writer *w, const uint8_t key[FRIT_PART_KEY_BYTES], uint64_t *n_kept)
+static frit_status read_key(frit_file_writer *w, const uint8_t key[FRIT_PARTIAL_KEY_BYTES], uint64_t *n_kept)
 {
-    uint8_t found[FRIT_PART_KEY_BYTES];
+    uint8_t found[FRIT_PARTIAL_KEY_BYTES];
     *n_kept = frit_sink_peek(w->sink, found, sizeof found);
     if (*n_kept > 0 && memcmp(found, key, sizeof found) != 0) *n_kept = 0;
-    FRIT_TRY(frit_file_part_keep(w, *n_kept));
-    return *n_kept > 0 ? FRIT_OK : frit_file_writer_write(w, key, FRIT_PART_KEY_BYTES);
+    FRIT_TRY(frit_partial_file_keep(w, *n_kept));
+    return *n_kept > 0 ? FRIT_OK : frit_file_writer_write(w, key, FRIT_PARTIAL_KEY_BYTES);
 }
 
-frit_status frit_file_part_open(frit_file_writer **out, const char *path, const uint8_t key[FRIT_PART_KEY_BYTES],
-                                uint64_t *n_kept)
+frit_status frit_partial_file_open(frit_file_writer **out, const char *path, const uint8_t key[FRIT_PARTIAL_KEY_BYTES],
+                                   uint64_t *n_kept)
 {
     *n_kept = 0;
-    FRIT_TRY(open_writer(out, path, FRIT_SINK_PART));
+    FRIT_TRY(open_writer(out, path, FRIT_SINK_PARTIAL));
     if (!*out) return FRIT_OK;
     const frit_status status = read_key(*out, key, n_kept);
     if (status == FRIT_OK) return FRIT_OK;
@@ -110,30 +110,30 @@ frit_status frit_file_part_open(frit_file_writer **out, const char *path, const 
     return status;
 }
 
-frit_status frit_file_part_keep(frit_file_writer *w, uint64_t n)
+frit_status frit_partial_file_keep(frit_file_writer *w, uint64_t n)
 {
     FRIT_TRY(write_buffer(w));
     w->offset = n;
     return frit_sink_cut(w->sink, n);
 }
 
-frit_status frit_file_part_flush(frit_file_writer *w)
+frit_status frit_partial_file_flush(frit_file_writer *w)
 {
     return write_buffer(w);
 }
 
-void frit_file_part_leave(frit_file_writer *w)
+void frit_partial_file_leave(frit_file_writer *w)
 {
     if (!w) return;
     write_buffer(w);   // what cannot be written now is written by the next call
     close_writer(w, true);
 }
 
-frit_status frit_file_part_commit(frit_file_writer *w, const void *first)
+frit_status frit_partial_file_commit(frit_file_writer *w, const void *first)
 {
     frit_status status = write_buffer(w);
     if (status == FRIT_OK) status = frit_sink_rewind(w->sink);
-    if (status == FRIT_OK) status = frit_sink_write(w->sink, first, FRIT_PART_KEY_BYTES);
+    if (status == FRIT_OK) status = frit_sink_write(w->sink, first, FRIT_PARTIAL_KEY_BYTES);
     if (status == FRIT_OK) return frit_file_writer_commit(w);
     close_writer(w, false);
     return status;

@@ -24,8 +24,8 @@ typedef struct frit_nodes {
 
 // The nodes of the listed CPUs (ascending), from sysfs below `root` ("" on a real machine).
 void frit_nodes_of(frit_nodes *nodes, const char *root, const int *cpus, int n_cpus);
-// The node of a part of a pool: an index into numbers.
-int frit_nodes_of_part(const frit_nodes *nodes, int part, int parts);
+// The node of a thread of a pool: an index into numbers.
+int frit_nodes_of_thread(const frit_nodes *nodes, int thread, int n_threads);
 // Binds the calling thread to the CPUs of the node. False: refused by the system.
 bool frit_nodes_stay(const frit_nodes *nodes, int node);
 // Interleaves the untouched pages of this memory over all nodes. False: refused by the system; harmless.

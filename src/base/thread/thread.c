@@ -4,19 +4,19 @@
 //
 //     phase     number of the open phase; the thread that finishes its last piece opens the next
 //     pieces    number of the phase | least pieces to take at once | count; count 0: no job
-//     cursor    one per part: number of the phase | first free piece | end of the free pieces
+//     cursor    one per thread: number of the phase | first free piece | end of the free pieces
 //     n_left    pieces that are not finished
 //
-// A cursor with the number of an earlier phase means that all pieces of the part are free, so opening a phase writes no
-// cursor. A thread takes pieces by moving a cursor (compare and swap). While any piece is taken and not finished, the
-// phase stays open and the job's data stays valid; a thread without pieces reads only the pool itself. A job ends when
-// its last piece is finished. Late threads are not joined: they find no free pieces.
+// A cursor with the number of an earlier phase means that all pieces of the thread are free, so opening a phase writes
+// no cursor. A thread takes pieces by moving a cursor (compare and swap). While any piece is taken and not finished,
+// the phase stays open and the job's data stays valid; a thread without pieces reads only the pool itself. A job ends
+// when its last piece is finished. Late threads are not joined: they find no free pieces.
 //
 // A thread that loses its core while it works on pieces delays all others. If the others waited for it longer in a walk
-// than doing its pieces themselves would take, the part is benched: it takes no pieces for a while, with exponential
-// backoff. A core that another process uses then costs its own part of the work, not the pace of all threads. With many
+// than doing its pieces themselves would take, the thread is benched: it takes no pieces for a while, with exponential
+// backoff. A core that another process uses then costs its own pieces, not the pace of all threads. With many
 // virtual processors, some processor is stopped for a moment in every walk, so a pool of many threads benches only
-// parts that are late twice in a row. The time that a sleeping thread takes to wake up does not count as lateness of
+// threads that are late twice in a row. The time that a sleeping thread takes to wake up does not count as lateness of
 // the threads that it waited for: their lateness ends when the next phase is opened.
 //
 // A waiting thread spins for at most about the time that falling asleep and waking take, then sleeps. Spinning wastes
@@ -39,28 +39,28 @@ enum { MIN_SPIN_NS = 1000, MAX_SPIN_NS = 50 * 1000, MAX_JOB_SPIN_NS = 400 * 1000
 enum { MAX_THREADS = 1024, PAUSES_PER_LOOK = 8, LOOKS_PER_CLOCK = 8 };
 enum { PAD_BYTES = 128 };   // two cache lines between words that different threads write
 
-static const uint32_t EVERY_PART = UINT32_MAX;   // stands for a count of pieces: one piece for each part
+static const uint32_t EVERY_THREAD = UINT32_MAX;   // stands for a count of pieces: one piece for each thread
 
 enum { OPENED = 64 };   // phases whose time of opening is stored
 
 enum { LATE_SHARE = 4, FEW_THREADS = 4, MIN_BACKOFF_NS = 50 * 1000 * 1000, MAX_BACKOFF_NS = 800 * 1000 * 1000 };
 
-typedef struct part_state {
+typedef struct thread_state {
     _Atomic uint64_t cursor;
-    _Atomic uint32_t busy_phase;   // the phase in which the part may be working on pieces
-    _Atomic uint64_t late_ns;      // time that other threads waited for this part in this walk, summed
+    _Atomic uint32_t busy_phase;   // the phase in which the thread may be working on pieces
+    _Atomic uint64_t late_ns;      // time that other threads waited for this thread in this walk, summed
     _Atomic bool benched;          // takes no pieces. `benched` and the fields below change between walks only
-    uint64_t bench_end_ns;         // the part still misses the walk in which this time passes
+    uint64_t bench_end_ns;         // the thread still misses the walk in which this time passes
     uint64_t backoff_ns;           // length of the next bench
     uint64_t good_ns;              // time of walks without a bench since backoff_ns changed
-    bool was_late;                 // true if the part was late in the last walk
+    bool was_late;                 // true if the thread was late in the last walk
     char gap[PAD_BYTES];
-} part_state;
+} thread_state;
 
 typedef struct worker {
     frit_pool *pool;
-    frit_os_thread *thread;
-    int part;
+    frit_os_thread *handle;
+    int thread;   // its number in the pool
 } worker;
 
 typedef enum wait_kind { WAIT_FOR_JOB, WAIT_FOR_PHASE, WAIT_KINDS } wait_kind;
@@ -68,9 +68,9 @@ typedef enum wait_kind { WAIT_FOR_JOB, WAIT_FOR_PHASE, WAIT_KINDS } wait_kind;
 struct frit_pool {
     int n;
     bool spins;
-    worker *workers;     // [n], the first is the caller's and has no thread
-    part_state *parts;   // [n]
-    int n_active;        // parts that are not benched
+    worker *workers;         // [n], the first is the caller's own thread
+    thread_state *threads;   // [n]
+    int n_active;            // threads that are not benched
     // The job. Only threads that have taken pieces read it.
     frit_walk walk;
     int at;            // index of the open phase in the walk
@@ -81,7 +81,7 @@ struct frit_pool {
     char gap0[PAD_BYTES];
     frit_os_word phase;
     char gap1[PAD_BYTES];
-    frit_os_word unbench;                   // incremented when benched parts become active
+    frit_os_word unbench;                   // incremented when benched threads become active
     _Atomic uint64_t pieces;                // number of the phase | grain << 16 | pieces
     _Atomic uint32_t spin_ns[WAIT_KINDS];   // hints; any thread may change them
     char gap2[PAD_BYTES];
@@ -121,27 +121,27 @@ static bool spin(const frit_pool *pool, uint32_t seen, uint32_t spin_ns)
     }
 }
 
-static bool is_benched(const frit_pool *pool, int part)
+static bool is_benched(const frit_pool *pool, int thread)
 {
-    return atomic_load_explicit(&pool->parts[part].benched, memory_order_relaxed);
+    return atomic_load_explicit(&pool->threads[thread].benched, memory_order_relaxed);
 }
 
-// Sleeps until the phase `seen` is over, and adds the time to the parts that were still working on it.
-static void sleep_until_next(frit_pool *pool, uint32_t seen, int part, wait_kind kind)
+// Sleeps until the phase `seen` is over, and adds the time to the threads that were still working on it.
+static void sleep_until_next(frit_pool *pool, uint32_t seen, int thread, wait_kind kind)
 {
-    const bool measures = kind == WAIT_FOR_PHASE && !is_benched(pool, part);
+    const bool measures = kind == WAIT_FOR_PHASE && !is_benched(pool, thread);
     bool late[MAX_THREADS];
     for (int i = 0; measures && i < pool->n; i++)
-        late[i] = i != part && atomic_load_explicit(&pool->parts[i].busy_phase, memory_order_relaxed) == seen;
+        late[i] = i != thread && atomic_load_explicit(&pool->threads[i].busy_phase, memory_order_relaxed) == seen;
     const uint64_t start = measures ? frit_time_ns() : 0;
     while (open_phase(pool) == seen) frit_os_word_sleep(&pool->phase, seen);
     const uint64_t end = atomic_load_explicit(&pool->opened_ns[(seen + 1) % OPENED], memory_order_relaxed);
     const uint64_t waited = end > start ? end - start : 0;
     for (int i = 0; measures && i < pool->n; i++)
-        if (late[i]) atomic_fetch_add_explicit(&pool->parts[i].late_ns, waited, memory_order_relaxed);
+        if (late[i]) atomic_fetch_add_explicit(&pool->threads[i].late_ns, waited, memory_order_relaxed);
 }
 
-static void wait_for_next(frit_pool *pool, uint32_t seen, int part, wait_kind kind)
+static void wait_for_next(frit_pool *pool, uint32_t seen, int thread, wait_kind kind)
 {
     if (pool->spins) {
         _Atomic uint32_t *hint = &pool->spin_ns[kind];
@@ -153,7 +153,7 @@ static void wait_for_next(frit_pool *pool, uint32_t seen, int part, wait_kind ki
         if (next != now) atomic_store_explicit(hint, next, memory_order_relaxed);
         if (good) return;
     }
-    sleep_until_next(pool, seen, part, kind);
+    sleep_until_next(pool, seen, thread, kind);
 }
 
 // ------------------------------------------------------------------------------- phases
@@ -164,9 +164,9 @@ enum { PIECES_MASK = 0xffff, MAX_GRAIN = 0x7fff };
 static void open_with(frit_pool *pool, uint32_t n_pieces, int grain)
 {
     const uint32_t number = atomic_load_explicit(&pool->phase.value, memory_order_relaxed) + 1;
-    const int n_left = n_pieces == EVERY_PART ? pool->n : (int)n_pieces;
+    const int n_left = n_pieces == EVERY_THREAD ? pool->n : (int)n_pieces;
     atomic_store_explicit(&pool->n_left, n_left, memory_order_relaxed);
-    const uint32_t word = n_pieces == EVERY_PART ? EVERY_PART : (uint32_t)grain << 16 | n_pieces;
+    const uint32_t word = n_pieces == EVERY_THREAD ? EVERY_THREAD : (uint32_t)grain << 16 | n_pieces;
     atomic_store_explicit(&pool->pieces, (uint64_t)number << 32 | word, memory_order_release);
     atomic_store_explicit(&pool->opened_ns[number % OPENED], frit_time_ns(), memory_order_relaxed);
     atomic_fetch_add(&pool->phase.value, 1);
@@ -188,7 +188,7 @@ static uint64_t cursor_word(uint32_t number, int begin, int end)
     return (uint64_t)number << 32 | (uint64_t)begin << 16 | (uint64_t)end;
 }
 
-// The number of a part's free pieces to take at once. With grain 0 (long pieces) half would be too many: a thread at
+// The number of a thread's free pieces to take at once. With grain 0 (long pieces) half would be too many: a thread at
 // half the speed of the others would work on its half until the end of the phase.
 static int share_of(int n_left, int n_own, int grain)
 {
@@ -197,13 +197,13 @@ static int share_of(int n_left, int n_own, int grain)
     return half > least ? half : least;
 }
 
-// Takes free pieces of part `owner`, from the front or the end. Returns their number; *first is the first piece.
+// Takes free pieces of thread `owner`, from the front or the end. Returns their number; *first is the first piece.
 static int take(frit_pool *pool, uint32_t number, uint32_t pieces, int owner, bool from_front, int *first)
 {
     const int n_pieces = (int)(pieces & PIECES_MASK), grain = (int)(pieces >> 16);
     const int own_first = (int)((int64_t)n_pieces * owner / pool->n);
     const int own_end = (int)((int64_t)n_pieces * (owner + 1) / pool->n);
-    _Atomic uint64_t *word = &pool->parts[owner].cursor;
+    _Atomic uint64_t *word = &pool->threads[owner].cursor;
     uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
     for (;;) {
         const int32_t age = (int32_t)(number - (uint32_t)(seen >> 32));
@@ -219,13 +219,13 @@ static int take(frit_pool *pool, uint32_t number, uint32_t pieces, int owner, bo
     }
 }
 
-static int work_on_pieces(frit_pool *pool, uint32_t number, uint32_t pieces, int part)
+static int work_on_pieces(frit_pool *pool, uint32_t number, uint32_t pieces, int thread)
 {
     int n_done = 0, first;
     for (int i = 0; i < pool->n; i++) {
-        const int owner = part + i < pool->n ? part + i : part + i - pool->n;
+        const int owner = thread + i < pool->n ? thread + i : thread + i - pool->n;
         for (int n; (n = take(pool, number, pieces, owner, i == 0, &first)) > 0; n_done += n)
-            pool->walk.work(pool->walk.ctx, pool->at, first, first + n, part);
+            pool->walk.work(pool->walk.ctx, pool->at, first, first + n, thread);
     }
     return n_done;
 }
@@ -243,23 +243,23 @@ static void prefetch(const frit_pool *pool, uint32_t seen, frit_ahead ahead)
 }
 
 // Works on the phase until no piece is free. Returns false if there is no job.
-static bool work_on_phase(frit_pool *pool, uint32_t number, int part)
+static bool work_on_phase(frit_pool *pool, uint32_t number, int thread)
 {
     const uint64_t word = atomic_load_explicit(&pool->pieces, memory_order_acquire);
     const uint32_t pieces = (uint32_t)word;
     if ((uint32_t)(word >> 32) != number) return true;   // the phase is over
     if ((pieces & PIECES_MASK) == 0) return false;
-    if (is_benched(pool, part) && pieces != EVERY_PART) return true;
-    _Atomic uint32_t *busy = &pool->parts[part].busy_phase;
+    if (is_benched(pool, thread) && pieces != EVERY_THREAD) return true;
+    _Atomic uint32_t *busy = &pool->threads[thread].busy_phase;
     int n_done = 1;
     atomic_store_explicit(busy, number, memory_order_relaxed);
     frit_ahead ahead = {0};
-    if (pieces == EVERY_PART) {
-        pool->fn(pool->ctx, part, pool->n);
+    if (pieces == EVERY_THREAD) {
+        pool->fn(pool->ctx, thread, pool->n);
     } else {
-        n_done = work_on_pieces(pool, number, pieces, part);
+        n_done = work_on_pieces(pool, number, pieces, thread);
         // Called before the pieces count as finished, because afterwards the job may be over.
-        if (n_done > 0 && pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, part);
+        if (n_done > 0 && pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, thread);
     }
     const bool is_last = n_done > 0 && atomic_fetch_sub(&pool->n_left, n_done) == n_done;
     atomic_store_explicit(busy, number - 1, memory_order_relaxed);
@@ -277,16 +277,16 @@ static void work(void *ctx)
     for (;;) {
         const uint32_t number = open_phase(pool), unbench = atomic_load(&pool->unbench.value);
         if (atomic_load_explicit(&pool->stop, memory_order_acquire)) return;
-        if (is_benched(pool, self->part)) {
+        if (is_benched(pool, self->thread)) {
             frit_os_word_sleep(&pool->unbench, unbench);
             continue;
         }
-        const bool busy = work_on_phase(pool, number, self->part);
-        wait_for_next(pool, number, self->part, busy ? WAIT_FOR_PHASE : WAIT_FOR_JOB);
+        const bool busy = work_on_phase(pool, number, self->thread);
+        wait_for_next(pool, number, self->thread, busy ? WAIT_FOR_PHASE : WAIT_FOR_JOB);
     }
 }
 
-// The caller's part of the job that it opened.
+// The caller works on the job that it opened.
 static void work_until_done(frit_pool *pool)
 {
     for (uint32_t number; number = open_phase(pool), work_on_phase(pool, number, 0);)
@@ -301,12 +301,12 @@ static void wake_benched(frit_pool *pool)
     frit_os_word_wake(&pool->unbench);
 }
 
-// Makes parts active again whose bench has ended.
-static void unbench_parts(frit_pool *pool, uint64_t now_ns)
+// Makes threads active again whose bench has ended.
+static void unbench_threads(frit_pool *pool, uint64_t now_ns)
 {
     const int n_before = pool->n_active;
     for (int i = 0; i < pool->n && pool->n_active < pool->n; i++) {
-        part_state *s = &pool->parts[i];
+        thread_state *s = &pool->threads[i];
         if (!is_benched(pool, i) || s->bench_end_ns > now_ns) continue;
         atomic_store_explicit(&s->benched, false, memory_order_relaxed);
         pool->n_active++;
@@ -322,14 +322,15 @@ static bool is_late(const frit_pool *pool, uint64_t late_ns, uint64_t walk_ns)
     return n > 1 && late_ns / (uint64_t)(n - 1) > walk_ns / (uint64_t)share;
 }
 
-// Benches the part that others waited for most in the walk. In a large pool the part must also have been late in the
-// walk before, or benched not long ago. A part that was not benched for as long as its backoff gets half the backoff.
+// Benches the thread that others waited for most in the walk. In a large pool the thread must also have been late in
+// the walk before, or benched not long ago. A thread that was not benched for as long as its backoff gets half the
+// backoff.
 static void bench_latest(frit_pool *pool, uint64_t start_ns, uint64_t end_ns)
 {
-    part_state *latest = NULL;
+    thread_state *latest = NULL;
     uint64_t most = 0;
     for (int i = 0; i < pool->n; i++) {
-        part_state *s = &pool->parts[i];
+        thread_state *s = &pool->threads[i];
         const uint64_t late_ns = atomic_exchange_explicit(&s->late_ns, 0, memory_order_relaxed);
         if (is_benched(pool, i)) continue;
         s->good_ns += end_ns - start_ns;
@@ -358,8 +359,8 @@ static frit_status start_workers(frit_pool *pool, int n_threads)
 {
     for (int i = 1; i < n_threads; i++) {
         worker *w = &pool->workers[i];
-        *w = (worker){.pool = pool, .part = i};
-        frit_status status = frit_os_thread_start(&w->thread, work, w);
+        *w = (worker){.pool = pool, .thread = i};
+        frit_status status = frit_os_thread_start(&w->handle, work, w);
         if (status != FRIT_OK) return frit_fail(status, "thread %d of %d: %s", i + 1, n_threads, frit_error());
         pool->n = i + 1;   // frit_pool_free joins the threads below n; no thread reads n before the first job
     }
@@ -384,16 +385,16 @@ frit_status frit_pool_new(frit_pool **out, int n_threads)
     for (int i = 0; i < WAIT_KINDS; i++) atomic_store_explicit(&pool->spin_ns[i], MAX_SPIN_NS, memory_order_relaxed);
     frit_status status = frit_os_word_init(&pool->phase);
     if (status == FRIT_OK) status = frit_os_word_init(&pool->unbench);
-    const size_t n_bytes = (size_t)n_threads * (sizeof *pool->workers + sizeof *pool->parts);
+    const size_t n_bytes = (size_t)n_threads * (sizeof *pool->workers + sizeof *pool->threads);
     pool->workers = calloc((size_t)n_threads, sizeof *pool->workers);
-    pool->parts = calloc((size_t)n_threads, sizeof *pool->parts);
-    if (!pool->workers || !pool->parts) status = frit_fail_memory(n_bytes, "the threads of a pool");
+    pool->threads = calloc((size_t)n_threads, sizeof *pool->threads);
+    if (!pool->workers || !pool->threads) status = frit_fail_memory(n_bytes, "the threads of a pool");
     if (status == FRIT_OK) status = start_workers(pool, n_threads);
     if (status != FRIT_OK) {
         frit_pool_free(pool);
         return status;
     }
-    for (int i = 0; i < pool->n; i++) pool->parts[i].backoff_ns = MIN_BACKOFF_NS;
+    for (int i = 0; i < pool->n; i++) pool->threads[i].backoff_ns = MIN_BACKOFF_NS;
     pool->n_active = pool->n;
     *out = pool;
     return FRIT_OK;
@@ -410,10 +411,10 @@ void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx)
         fn(ctx, 0, 1);
         return;
     }
-    unbench_parts(pool, UINT64_MAX);
+    unbench_threads(pool, UINT64_MAX);
     pool->fn = fn;
     pool->ctx = ctx;
-    open_with(pool, EVERY_PART, 1);
+    open_with(pool, EVERY_THREAD, 1);
     work_until_done(pool);
 }
 
@@ -423,10 +424,10 @@ typedef struct copying {
     size_t n_bytes;
 } copying;
 
-static void copy_part(void *ctx, int part, int parts)
+static void copy_thread(void *ctx, int thread, int n_threads)
 {
     const copying *c = ctx;
-    const size_t each = (c->n_bytes / (size_t)parts + 64) / 64 * 64, begin = each * (size_t)part;
+    const size_t each = (c->n_bytes / (size_t)n_threads + 64) / 64 * 64, begin = each * (size_t)thread;
     const size_t n = begin >= c->n_bytes ? 0 : c->n_bytes - begin < each ? c->n_bytes - begin : each;
     if (n > 0) memcpy(c->to + begin, c->from + begin, n);
 }
@@ -438,7 +439,7 @@ void frit_pool_copy(frit_pool *pool, void *to, const void *from, size_t n_bytes)
     if (n_bytes < LEAST)
         memcpy(to, from, n_bytes);
     else
-        frit_pool_run(pool, copy_part, &c);
+        frit_pool_run(pool, copy_thread, &c);
 }
 
 void frit_pool_walk(frit_pool *pool, const frit_walk *walk)
@@ -453,12 +454,12 @@ void frit_pool_walk(frit_pool *pool, const frit_walk *walk)
     }
     // Safe with late threads of earlier jobs: their compare and swap fails. It also keeps the age of a cursor small.
     const uint64_t untouched = cursor_word(open_phase(pool), 0, 0);
-    for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->parts[i].cursor, untouched, memory_order_relaxed);
+    for (int i = 0; i < pool->n; i++) atomic_store_explicit(&pool->threads[i].cursor, untouched, memory_order_relaxed);
     pool->fn = NULL;
     pool->walk = *walk;
     pool->at = -1;
     const uint64_t start = frit_time_ns();
-    unbench_parts(pool, start);
+    unbench_threads(pool, start);
     open_next(pool);
     work_until_done(pool);
     bench_latest(pool, start, frit_time_ns());
@@ -471,12 +472,12 @@ void frit_pool_free(frit_pool *pool)
         atomic_store_explicit(&pool->stop, true, memory_order_release);
         open_with(pool, 0, 1);
         wake_benched(pool);
-        for (int i = 1; i < pool->n; i++) frit_os_thread_join(pool->workers[i].thread);
+        for (int i = 1; i < pool->n; i++) frit_os_thread_join(pool->workers[i].handle);
     }
     frit_os_word_free(&pool->phase);
     frit_os_word_free(&pool->unbench);
     free(pool->workers);
-    free(pool->parts);
+    free(pool->threads);
     free(pool);
 }
 

@@ -2,16 +2,16 @@
 // base/thread/thread.h: a pool of threads that work on one job together. Threads are created here and in background.h
 // only.
 //
-// frit_pool_run calls fn(ctx, part, parts) once for every part, part 0 on the calling thread, and returns when all
-// calls have returned.
+// frit_pool_run calls fn(ctx, thread, n_threads) once for every thread; thread 0 is the calling one, and returns when
+// all calls have returned.
 //
 // frit_pool_walk runs phases of many small pieces. A phase begins when all pieces of the phase before are finished.
-// Every part owns an equal number of pieces. A thread takes half of its own free pieces from the front, then half of
-// the rest, and so on. When none is left it takes pieces from the end of other parts (work stealing), at least `grain`
-// at once:
+// Every thread owns an equal number of pieces. A thread takes half of its own free pieces from the front, then half of
+// the rest, and so on. When none is left it takes pieces from the end of other threads (work stealing), at least
+// `grain` at once:
 //
-//     part 0   [ taken by 0 ........ | left | taken by 1 ]
-//     part 1   [ taken by 1 ........................... ]
+//     thread 0   [ taken by 0 ........ | left | taken by 1 ]
+//     thread 1   [ taken by 1 ........................... ]
 //
 // A thread that is late, or has lost its core, delays the others only by the pieces that it has taken. Idle threads
 // spin for a few microseconds (some hundreds between jobs in quick succession), then sleep. Running a job allocates
@@ -26,7 +26,7 @@
 #include "base/status.h"
 
 typedef struct frit_pool frit_pool;
-typedef void (*frit_pool_fn)(void *ctx, int part, int parts);
+typedef void (*frit_pool_fn)(void *ctx, int thread, int n_threads);
 
 frit_status frit_pool_new(frit_pool **out, int n_threads);
 int frit_pool_size(const frit_pool *pool);
@@ -50,11 +50,11 @@ typedef struct frit_walk {
     // number of pieces to take at once. With 0 the pieces are long: a thread takes a quarter of its own, then a quarter
     // of the rest, and single pieces in the second half.
     int (*open)(void *ctx, int phase, int *grain);
-    // Runs pieces [begin, end) on the thread `part`. Pieces of a phase run in any order and at the same time.
-    void (*work)(void *ctx, int phase, int begin, int end, int part);
+    // Runs pieces [begin, end) on the thread `thread`. Pieces of a phase run in any order and at the same time.
+    void (*work)(void *ctx, int phase, int begin, int end, int thread);
     // NULL, or a function that returns memory that the thread will read in a later phase. The thread prefetches this
     // memory while it waits for the others. The memory need not stay valid.
-    frit_ahead (*ahead)(void *ctx, int phase, int part);
+    frit_ahead (*ahead)(void *ctx, int phase, int thread);
 } frit_walk;
 void frit_pool_walk(frit_pool *pool, const frit_walk *walk);
 

@@ -28,13 +28,13 @@ static size_t aligned(size_t n_bytes)
     return (n_bytes + 63) / 64 * 64;
 }
 
-static void measure_lengths_part(void *ctx, int part, int parts)
+static void measure_lengths_part(void *ctx, int thread, int n_threads)
 {
     const lengths *l = ctx;
     const int64_t n_in = frit_tensor_width(l->w), n_out = frit_tensor_n_rows(l->w);
-    uint8_t *memory = l->memory + (size_t)part * l->part_bytes, *row = memory + l->values_bytes;
+    uint8_t *memory = l->memory + (size_t)thread * l->part_bytes, *row = memory + l->values_bytes;
     float *values = (float *)(void *)memory;
-    for (int64_t o = n_out * part / parts; o < n_out * (part + 1) / parts; o++) {
+    for (int64_t o = n_out * thread / n_threads; o < n_out * (thread + 1) / n_threads; o++) {
         const float *b = l->b + frit_row_order_source(l->order, o) * l->rank;
         double sum = 0;
         frit_dtype_get(l->w->dtype)->decode(frit_tensor_rows(l->w, o, 1, row, row + l->row_bytes), values, n_in);

@@ -68,13 +68,13 @@ void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t 
         frit_average_update(&cost->prompt_row_ns, (double)step_ns / step->n_rows, MEMORY);
 }
 
-size_t frit_schedule_part(size_t n, size_t wanted, size_t fits, size_t least)
+size_t frit_prefill_chunk(size_t n, size_t wanted, size_t fits, size_t least)
 {
     const size_t by_wanted = (n + wanted - 1) / wanted, by_least = n / least;
-    const size_t n_parts = by_wanted < by_least ? by_wanted : by_least;
-    size_t part = n_parts > 0 ? (n + n_parts - 1) / n_parts : 0;
-    const size_t tiles = part / TILE * TILE;   // used if the other parts, with no more tiles each, can have the rest
-    if (tiles >= least && n - tiles <= (n_parts - 1) * (tiles + TILE)) part = tiles;
-    if (part > fits) part = n - fits < least && n > least ? n - least : fits;
-    return part < least || part > fits ? 0 : part;
+    const size_t n_chunks = by_wanted < by_least ? by_wanted : by_least;
+    size_t chunk = n_chunks > 0 ? (n + n_chunks - 1) / n_chunks : 0;
+    const size_t tiles = chunk / TILE * TILE;   // used if the other chunks, with no more tiles each, can have the rest
+    if (tiles >= least && n - tiles <= (n_chunks - 1) * (tiles + TILE)) chunk = tiles;
+    if (chunk > fits) chunk = n - fits < least && n > least ? n - least : fits;
+    return chunk < least || chunk > fits ? 0 : chunk;
 }

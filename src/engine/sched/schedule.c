@@ -188,7 +188,7 @@ static bool add_part(frit_engine *engine, frit_session *session, int32_t room)
     const int32_t in_step = engine->n_batch - engine->step->n_rows, most = room < in_step ? room : in_step;
     if (most < engine->rows.least[FRIT_ROWS_PREFILL]) return false;
     const size_t n =
-        frit_schedule_part(count_pending(session), (size_t)most, count_fitting(engine, session, (size_t)in_step),
+        frit_prefill_chunk(count_pending(session), (size_t)most, count_fitting(engine, session, (size_t)in_step),
                            (size_t)engine->rows.least[FRIT_ROWS_PREFILL]);
     if (n == 0) return true;
     const bool has_results = has_room_for_results(engine, session, n);

@@ -72,4 +72,4 @@ int32_t frit_schedule_queue_budget(const frit_step_cost *cost);
 int32_t frit_schedule_mixed_budget(const frit_step_cost *cost, int32_t least);
 // Size of the next chunk of a prompt with n rows left. Chunks are about equal, at least `least`, at most `fits`, at
 // most `wanted` unless the last would fall under `least`, and multiples of a tile if possible. 0 if nothing fits.
-size_t frit_schedule_part(size_t n, size_t wanted, size_t fits, size_t least);
+size_t frit_prefill_chunk(size_t n, size_t wanted, size_t fits, size_t least);

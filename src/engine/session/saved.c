@@ -110,13 +110,13 @@ static bool has_window(const frit_saved_header *h)
     return any;
 }
 
-uint64_t frit_saved_bytes(const frit_saved_header *h, frit_saved_part part, uint32_t n_positions)
+uint64_t frit_saved_bytes(const frit_saved_header *h, frit_saved_section section, uint32_t n_positions)
 {
     uint64_t total = 0, n_bytes;
     for (int i = 0; i < FRIT_SAVED_GROUPS; i++) {
         const frit_saved_group *group = &h->groups[i];
-        if (group->of_source != (part == FRIT_SAVED_SOURCE)) continue;
-        if (part == FRIT_SAVED_WINDOWS && group->window == 0) continue;
+        if (group->of_source != (section == FRIT_SAVED_SOURCE)) continue;
+        if (section == FRIT_SAVED_WINDOWS && group->window == 0) continue;
         const uint32_t first = (uint32_t)frit_kv_first_position((int32_t)group->window, (int32_t)n_positions);
         if (!frit_mul_u64(group->position_bytes, n_positions - first, &n_bytes) ||
             !frit_add_u64(total, n_bytes, &total))
@@ -166,28 +166,28 @@ typedef struct cutting {
     uint64_t n_left;
 } cutting;
 
-static bool cut_part(cutting *c, const uint8_t **part, uint64_t n_bytes)
+static bool cut_section(cutting *c, const uint8_t **section, uint64_t n_bytes)
 {
     if (n_bytes > c->n_left) return false;
-    *part = c->at;
+    *section = c->at;
     c->at += n_bytes;
     c->n_left -= n_bytes;
     return true;
 }
 
-// Cuts the bytes into parts. False if their sizes are not those of the header.
+// Cuts the bytes into sections. False if their sizes are not those of the header.
 static bool cut(frit_saved *saved, const uint8_t *bytes, uint64_t n_bytes)
 {
     const frit_saved_header *h = &saved->header;
     cutting c = {bytes + sizeof *h, n_bytes - sizeof *h};
-    return cut_part(&c, &saved->tokens, (uint64_t)h->n_tokens * 4) &&
-           cut_part(&c, &saved->source, (uint64_t)h->n_source * 4) &&
-           cut_part(&c, &saved->snapshot_positions, (uint64_t)h->n_snapshots * 4) &&
-           cut_part(&c, &saved->logits, (uint64_t)h->n_logits * 4) &&
-           cut_part(&c, &saved->positions, frit_saved_bytes(h, FRIT_SAVED_TEXT, h->n_done)) &&
-           cut_part(&c, &saved->source_positions, frit_saved_bytes(h, FRIT_SAVED_SOURCE, h->n_encoded)) &&
-           cut_part(&c, &saved->snapshots, snapshot_bytes(h, saved->snapshot_positions)) &&
-           cut_part(&c, &saved->note, h->n_note_bytes) && c.n_left == sizeof(uint64_t);
+    return cut_section(&c, &saved->tokens, (uint64_t)h->n_tokens * 4) &&
+           cut_section(&c, &saved->source, (uint64_t)h->n_source * 4) &&
+           cut_section(&c, &saved->snapshot_positions, (uint64_t)h->n_snapshots * 4) &&
+           cut_section(&c, &saved->logits, (uint64_t)h->n_logits * 4) &&
+           cut_section(&c, &saved->positions, frit_saved_bytes(h, FRIT_SAVED_TEXT, h->n_done)) &&
+           cut_section(&c, &saved->source_positions, frit_saved_bytes(h, FRIT_SAVED_SOURCE, h->n_encoded)) &&
+           cut_section(&c, &saved->snapshots, snapshot_bytes(h, saved->snapshot_positions)) &&
+           cut_section(&c, &saved->note, h->n_note_bytes) && c.n_left == sizeof(uint64_t);
 }
 
 static frit_status check_sum(const parsing *p, const uint8_t *bytes, uint64_t n_bytes)

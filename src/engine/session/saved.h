@@ -49,8 +49,8 @@ typedef struct frit_saved {   // parts of the file's bytes, which may be unalign
 
 // Bytes of n_positions in the header's groups: of a text, of a source, or of a text in groups with a window only.
 // UINT64_MAX on overflow.
-typedef enum frit_saved_part { FRIT_SAVED_TEXT, FRIT_SAVED_SOURCE, FRIT_SAVED_WINDOWS } frit_saved_part;
-uint64_t frit_saved_bytes(const frit_saved_header *header, frit_saved_part part, uint32_t n_positions);
+typedef enum frit_saved_section { FRIT_SAVED_TEXT, FRIT_SAVED_SOURCE, FRIT_SAVED_WINDOWS } frit_saved_section;
+uint64_t frit_saved_bytes(const frit_saved_header *header, frit_saved_section section, uint32_t n_positions);
 
 // Checks all bytes, before anything is allocated or changed. `expected` is the header of a session of this engine, with
 // its fields up to n_ctx. `name` is for error sentences.

@@ -179,7 +179,7 @@ static void parts_of_a_prompt_are_about_equally_long(void **state)
         for (size_t n = LEAST; n < 1200; n += 7) {
             size_t left = n, longest = 0, shortest = FITS;
             while (left > 0) {
-                const size_t part = frit_schedule_part(left, wanted, FITS, LEAST);
+                const size_t part = frit_prefill_chunk(left, wanted, FITS, LEAST);
                 assert_in_range(part, LEAST, FITS);
                 longest = part > longest ? part : longest;
                 shortest = part < shortest ? part : shortest;
@@ -188,12 +188,12 @@ static void parts_of_a_prompt_are_about_equally_long(void **state)
             assert_true(longest - shortest <= TILE);
             assert_true(longest <= wanted || n / (n / LEAST) > wanted - 1);
         }
-    assert_int_equal(frit_schedule_part(100, 64, 40, LEAST), 40);
-    assert_int_equal(frit_schedule_part(100, 64, 70, 40), 48);   // a multiple of tiles
-    assert_int_equal(frit_schedule_part(1000, 32, 512, LEAST), 32);
-    assert_int_equal(frit_schedule_part(100, 100, 70, 40), 60);   // 40 are left
-    assert_int_equal(frit_schedule_part(50, 32, 40, LEAST), 0);   // 10 or 18 would be too few
-    assert_int_equal(frit_schedule_part(31, 64, 512, LEAST), 0);
+    assert_int_equal(frit_prefill_chunk(100, 64, 40, LEAST), 40);
+    assert_int_equal(frit_prefill_chunk(100, 64, 70, 40), 48);   // a multiple of tiles
+    assert_int_equal(frit_prefill_chunk(1000, 32, 512, LEAST), 32);
+    assert_int_equal(frit_prefill_chunk(100, 100, 70, 40), 60);   // 40 are left
+    assert_int_equal(frit_prefill_chunk(50, 32, 40, LEAST), 0);   // 10 or 18 would be too few
+    assert_int_equal(frit_prefill_chunk(31, 64, 512, LEAST), 0);
 }
 
 int main(void)

@@ -273,13 +273,13 @@ typedef struct job {
     size_t buffer_bytes;
 } job;
 
-static void pack_part(void *ctx, int part, int parts)
+static void pack_part(void *ctx, int thread, int n_threads)
 {
     const job *j = ctx;
-    const frit_share share = {part, part + 1, parts, part};
+    const frit_share share = {thread, thread + 1, n_threads, thread};
     for (const pack *p = j->first; p < j->end; p++)
         pack_rows(p, j->made + p->offset, frit_split(frit_tensor_n_rows(&p->tensor), FRIT_PANEL_ROWS, share),
-                  j->buffers + (size_t)part * j->buffer_bytes);
+                  j->buffers + (size_t)thread * j->buffer_bytes);
 }
 
 static frit_status report_progress(frit_progress progress, double done)

@@ -219,13 +219,13 @@ static bool report(work *w)
     return !atomic_load(&w->is_cancelled);
 }
 
-static void compile_some(void *ctx, int part, int parts)
+static void compile_some(void *ctx, int thread, int n_threads)
 {
-    (void)parts;
+    (void)n_threads;
     work *w = ctx;
     size_t i;
-    if (part >= w->most_threads) return;
-    while ((part > 0 ? !atomic_load(&w->is_cancelled) : report(w)) && (i = atomic_fetch_add(&w->next, 1)) < w->n)
+    if (thread >= w->most_threads) return;
+    while ((thread > 0 ? !atomic_load(&w->is_cancelled) : report(w)) && (i = atomic_fetch_add(&w->next, 1)) < w->n)
         compile_next(w, i);
 }
 

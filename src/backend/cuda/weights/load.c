@@ -117,11 +117,11 @@ typedef struct copy_job {
     size_t n_bytes;
 } copy_job;
 
-static void copy_part(void *ctx, int part, int parts)
+static void copy_part(void *ctx, int thread, int n_threads)
 {
     const copy_job *job = ctx;
-    const size_t begin = job->n_bytes * (size_t)part / (size_t)parts,
-                 end = job->n_bytes * (size_t)(part + 1) / (size_t)parts;
+    const size_t begin = job->n_bytes * (size_t)thread / (size_t)n_threads,
+                 end = job->n_bytes * (size_t)(thread + 1) / (size_t)n_threads;
     memcpy(job->to + begin, job->from + begin, end - begin);
 }
 
