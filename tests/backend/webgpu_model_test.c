@@ -24,7 +24,7 @@ static const char *op_on_cpu(const frit_engine *engine)
     const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
     const size_t n = sizeof engine->plans.classes / sizeof *classes;
     for (size_t i = 0; i < n; i++) {
-        for (int k = 0; classes[i].parts && k < classes[i].segments.n; k++) {
+        for (int k = 0; classes[i].planned && k < classes[i].segments.n; k++) {
             const frit_segment *segment = &classes[i].segments.list[k];
             for (int j = 0; segment->device > 0 && j < segment->graph.n_nodes; j++) {
                 const frit_node *node = segment->graph.nodes[j];

@@ -88,7 +88,7 @@ static double error_of(world *w)
     world_run(w, "reference", 1, expected);
     run_on_gpu(w, &c, found);
     const double error = nmse(found, expected, n);
-    gpu->backend->release(gpu, c.memory);
+    gpu->backend->free(gpu, c.memory);
     gpu->backend->close(gpu);
     free(expected);
     free(found);

@@ -149,7 +149,7 @@ static frit_status webgpu_alloc(frit_device *base, uint64_t n_bytes, frit_memory
     return FRIT_OK;
 }
 
-static void webgpu_release(frit_device *base, frit_memory *memory)
+static void webgpu_free(frit_device *base, frit_memory *memory)
 {
     frit_webgpu_device *d = device_of(base);
     if (!memory) return;
@@ -283,7 +283,7 @@ const frit_backend frit_backend_webgpu = {
     .close = webgpu_close,
     .info = webgpu_info,
     .alloc = webgpu_alloc,
-    .release = webgpu_release,
+    .free = webgpu_free,
     .map = webgpu_map,
     .read = webgpu_read,
     .write = webgpu_write,
