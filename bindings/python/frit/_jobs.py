@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections import deque
-from ctypes import byref
+from ctypes import byref, c_bool
 from threading import get_ident
 from time import perf_counter
 from types import TracebackType
@@ -87,6 +87,7 @@ class Job(Unique):
         self.session = ctypes.c_void_p()
         self.asked = False
         self.by_logits = False
+        self._is_ahead = c_bool()   # the pick after the one that is in flight is requested too
         self.usage = Usage(prompt=len(self.prompt))
         self._token = ctypes.c_int32()
         self._picked = c.frit_picked()
@@ -157,8 +158,11 @@ class Job(Unique):
         """Frees the session, unless it is lent, so that its pages are free."""
         if self.lender is None and self.session:
             self.engine._core.discard(self.session, self.draft)
+        elif self.session and self.asked and not self.by_logits and lib.frit_session_status(self.session) == 0:
+            # The caller keeps the session without picks, and without a token that the answer does not have.
+            lib.frit_session_truncate(self.session, lib.frit_session_length(self.session) - self._is_ahead.value)
         self.session = ctypes.c_void_p()
-        self.asked = False
+        self.asked = self._is_ahead.value = False
 
     def _end_all(self) -> None:
         self.release()
@@ -215,14 +219,36 @@ class Job(Unique):
             else:
                 check(status)
 
+    def run_ahead(self) -> None:
+        """Requests the token after the one that is in flight, where the answer goes on whatever token comes."""
+        goes_on = self.max_tokens is None or len(self.tokens) + 2 <= self.max_tokens
+        if goes_on and not self.by_logits and not self._is_ahead.value and self.speculate is None:
+            lib.frit_session_pick_ahead(self.session, self.sampler._handle, byref(self._options),
+                                        byref(self._is_ahead))   # a failure is the session's status
+
+    @property
+    def has_token(self) -> bool:
+        """True if a step has run that the token comes from."""
+        if self.by_logits:
+            return bool(lib.frit_session_pending(self.session) == 0)
+        return bool(lib.frit_session_has_picked(self.session))
+
     def land(self) -> None:
         """Takes the token of the step that ran."""
-        self.asked = False
+        is_queued = self._is_ahead.value
+        self.asked = self._is_ahead.value = False
         chunk = Chunk()
         token = self._sample(chunk) if self.by_logits else self._take_pick(chunk)
         handle = self.sampler._handle
         check(lib.frit_sampler_accept(handle, token))
         if self._take(token, chunk) and self.lender is None:
+            return
+        if is_queued and self.done:   # a lent session keeps the token, and forgets the pick after it
+            check(lib.frit_session_truncate(self.session, lib.frit_session_length(self.session)))
+            return
+        if is_queued:
+            self.asked = True
+            self.sink(chunk)
             return
         self._one[0] = token
         status = lib.frit_session_push(self.session, self._one, 1, None)
@@ -342,6 +368,7 @@ class Scheduler:
         self.running: list[Job] = []
         self.waiting: deque[Job] = deque()
         self._n_rows = ctypes.c_int32()
+        self._had_rows = False    # the last step had something to run
         self._most = MOST_TEXTS   # lower after the cache was full
         self._stepped = self._flushed = 0.0   # times of the last step and the last flush
 
@@ -388,27 +415,33 @@ class Scheduler:
             flush_sinks()
 
     def _step_together(self) -> None:
+        """Submits a step, and takes the tokens of the one before it. While a device with a queue runs the step, tokens
+        are read. Where there is no queue, the step has run, and its tokens are taken."""
         for job in self.running:
-            if job.speculate is not None and job.runs_alone:
+            if job.asked:
+                self._try(job, job.run_ahead)
+            elif job.speculate is not None and job.runs_alone:
                 self._try(job, job.run_alone)
             else:
                 self._try(job, job.ask)
         asked = [job for job in self.running if job.asked and not job.done]
         if not asked:
             return
-        status = lib.frit_engine_step(self.engine, byref(self._n_rows))
+        had_rows, self._had_rows = self._had_rows, False
+        status = lib.frit_engine_advance(self.engine, byref(self._n_rows))
         if status == c.FRIT_E_LIMIT:
             self._make_room(last_error(status))
             return
         if status:
             self.fail_all(last_error(status))
             return
+        self._had_rows = self._n_rows.value > 0
         landed = False
         for job in asked:
-            if lib.frit_session_pending(job.session) == 0:
+            if job.has_token:
                 landed = True
                 self._try(job, job.land)
-        if not landed and self._n_rows.value == 0 and any(not job.done for job in asked):
+        if not landed and not had_rows and not self._had_rows and any(not job.done for job in asked):
             self.fail_all(InternalError("a step had nothing to run, and texts wait for it"))
 
     def _try(self, job: Job, what: Callable[[], None]) -> None:
