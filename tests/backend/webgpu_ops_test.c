@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Compares ops on a GPU through WebGPU with plain C on the CPU: several sequences in one step, page boundaries, all
-// weight types and cache types. Arguments are weight types: only products of these types run.
+// weight types and cache types. Arguments are weight types: only products of these types run. An argument with *
+// selects tests by their names.
 #include "backend/webgpu_device.h"
 #include "backend/weights.h"
 #include "backend/world.h"
@@ -369,7 +370,9 @@ static void long_texts_have_parts(void **state)
 
 int main(int argc, char **argv)
 {
-    wanted = argv + 1;
+    const bool by_name = argc > 1 && strchr(argv[1], '*');
+    wanted = argv + (by_name ? argc : 1);
+    if (by_name) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest all[] = {
         cmocka_unit_test(ops_on_numbers_are_those_of_the_reference),
         cmocka_unit_test(activations_are_those_of_the_reference),
@@ -382,5 +385,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(long_texts_have_parts),
     };
     const struct CMUnitTest products[] = {cmocka_unit_test(products_of_all_types_are_those_of_the_reference)};
-    return argc > 1 ? cmocka_run_group_tests(products, NULL, NULL) : cmocka_run_group_tests(all, NULL, NULL);
+    return argc > 1 && !by_name ? cmocka_run_group_tests(products, NULL, NULL)
+                                : cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -53,7 +53,6 @@ typedef struct frit_webgpu_table {   // of the turns of rotations (kernels/rope.
 // Memory that plans share and that grows with them.
 typedef enum frit_webgpu_shared {
     FRIT_WEBGPU_SCRATCH,   // results of a plan, and its inputs while it runs
-    FRIT_WEBGPU_INPUTS,    // inputs of a plan: results of other devices
     FRIT_WEBGPU_ACTS,      // input of products (kernels/quantize.wgsl)
     FRIT_WEBGPU_PARTS,     // parts of attention
     FRIT_WEBGPU_STEP,      // input of a step

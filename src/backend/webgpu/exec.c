@@ -91,7 +91,6 @@ static frit_status bind_groups(frit_exec *exec)
     frit_webgpu_device *d = exec->device;
     const uint64_t scratch = exec->inputs_offset + exec->plan->input_bytes;
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_SCRATCH, scratch));
-    FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_INPUTS, exec->plan->input_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_ACTS, exec->acts_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_PARTS, exec->parts_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_STEP, 1));
@@ -108,6 +107,10 @@ static frit_status prepare(frit_exec *exec)
     exec->dispatches = calloc((size_t)exec->n_launches + 1, sizeof *exec->dispatches);
     if (!exec->dispatches) return frit_fail_memory((size_t)exec->n_launches * sizeof *exec->dispatches, "a plan");
     if (exec->n_launches > 0) FRIT_TRY(upload_params(exec));
+    if (exec->plan->input_bytes > 0)
+        FRIT_TRY(frit_gpu_buffer_new(&exec->device->gpu, exec->plan->input_bytes, FRIT_GPU_STORAGE, "inputs of a plan",
+                                     &exec->inputs.buffer));
+    exec->inputs.base = (frit_memory){&exec->device->base, exec->plan->input_bytes};
     return bind_groups(exec);
 }
 
@@ -134,6 +137,7 @@ void frit_webgpu_exec_free(frit_device *base, frit_exec *exec)
     if (d->ready.commands && d->ready.key.exec == exec) drop_ready(d);
     free_groups(exec);
     frit_gpu_buffer_free(&d->gpu, &exec->params);
+    frit_gpu_buffer_free(&d->gpu, &exec->inputs.buffer);
     free(exec->dispatches);
     free(exec->launches);
     free(exec);
@@ -142,8 +146,9 @@ void frit_webgpu_exec_free(frit_device *base, frit_exec *exec)
 frit_address frit_webgpu_value(frit_exec *exec, const frit_node *node)
 {
     const frit_node *storage = frit_node_storage(node);
-    const frit_webgpu_shared which = frit_node_is_input(storage) ? FRIT_WEBGPU_INPUTS : FRIT_WEBGPU_SCRATCH;
-    return (frit_address){&exec->device->shared[which].base, exec->plan->offsets[storage->id]};
+    frit_webgpu_memory *scratch = &exec->device->shared[FRIT_WEBGPU_SCRATCH];
+    return (frit_address){frit_node_is_input(storage) ? &exec->inputs.base : &scratch->base,
+                          exec->plan->offsets[storage->id]};
 }
 
 // ------------------------------------------------------------------------------- running
@@ -196,8 +201,8 @@ static frit_status encode(frit_exec *exec, const frit_webgpu_step *step, const f
             (frit_gpu_dispatch){.pipeline = &exec->launches[i].kernel->pipeline, .group = exec->launches[i].group};
         exec->launches[i].grid(&exec->launches[i], step, dispatch->grid);
     }
-    // The inputs are written while an earlier plan may use the scratch memory.
-    const frit_gpu_copy inputs = {.from = &d->shared[FRIT_WEBGPU_INPUTS].buffer,
+    // The inputs are written while other plans use the scratch memory.
+    const frit_gpu_copy inputs = {.from = &exec->inputs.buffer,
                                   .to = scratch,
                                   .to_offset = exec->inputs_offset,
                                   .n_bytes = (exec->plan->input_bytes + 3) / 4 * 4};

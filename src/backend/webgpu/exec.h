@@ -42,6 +42,7 @@ struct frit_exec {
     size_t launches_capacity;
     frit_gpu_dispatch *dispatches;   // [n_launches]: of a step
     frit_gpu_buffer params;          // of all launches
+    frit_webgpu_memory inputs;       // results of other plans, which may come long before the plan runs
     uint64_t inputs_offset;          // of the plan's inputs in the scratch memory
     uint64_t acts_bytes, parts_bytes;
     uint32_t version;            // of the device's shared memory that groups bind; 0: there are no groups

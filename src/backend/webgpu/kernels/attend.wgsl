@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention of one row: a group of threads computes HEADS query heads that share a head of the cache, over the positions
-// of a part, SPAN at a time. In a span a thread computes the scores of two positions, and then sums of two dimensions of
-// the values. Several parts of a row are added by attend_sum.wgsl.
+// of a part, SPAN at a time. In a span a thread computes the scores of two positions, from every SLICES-th dimension, and
+// then sums of two dimensions of the values. Several parts of a row are added by attend_sum.wgsl.
 //
 // K_DIM, V_DIM: numbers of a key and a value. GROUP: query heads that share a head of the cache. HADAMARD_K,
 // HADAMARD_V: blocks of the transform (quant/hadamard.h), 1: none. Other properties of the op are parameters.
@@ -15,12 +15,15 @@
 #include "cache.wgsl"
 #include "span.wgsl"
 
-#define SPAN 256
 #define THREADS 128
+#define SLICES (2 * THREADS / SPAN)
 #define SUB (THREADS / HEADS)
 
 var<workgroup> q: array<f32, (HEADS * K_DIM)>;
 var<workgroup> p: array<f32, (HEADS * SPAN)>;
+#if SLICES > 1
+var<workgroup> slices: array<f32, (SLICES * HEADS * SPAN)>;
+#endif
 var<workgroup> each: array<f32, THREADS>;
 var<workgroup> largest: array<f32, HEADS>;
 var<workgroup> total: array<f32, HEADS>;
@@ -62,9 +65,9 @@ fn two_keys(page: u32, head: u32, d: u32, at: u32) -> vec2<f32> {
 
 #if K_TYPE >= 3
 // The product of query head h and a key in blocks of 32 numbers.
-fn block_score(page: u32, head: u32, at: u32, h: u32) -> f32 {
+fn block_score(page: u32, head: u32, at: u32, h: u32, slice: u32) -> f32 {
     var sum = 0.0;
-    for (var b = 0u; b < K_DIMu / 32u; b++) {
+    for (var b = slice; b < K_DIMu / 32u; b += SLICESu) {
 #if K_TYPE == 3
         let byte = (head * 32u + at) * P_K_ROW + b * 34u;
         var dots = 0.0;
@@ -182,7 +185,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let my_group = thread / PAIRSu;
     for (var s = group.x * each_part; s < min((group.x + 1u) * each_part, n_spans); s++) {
         let base = begin + s * SPANu;
-        let position = base + 2u * thread;
+        let pair = thread % (SPANu / 2u);
+        let slice = thread / (SPANu / 2u);
+        let position = base + 2u * pair;
         let is_seen = vec2<bool>((position >= span.x) && (position < span.y), (position + 1u >= span.x) && (position + 1u < span.y));
         let any_seen = is_seen.x || is_seen.y;
         var page = 0u;
@@ -194,7 +199,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
 #if K_TYPE < 3
         if (any_seen) {
-            for (var d = 0u; d < K_DIMu; d++) {
+            for (var d = slice; d < K_DIMu; d += SLICESu) {
                 let k = two_keys(page, kv_head, d, position & 31u);
 #repeat h HEADS
                 score@h += q[@hu * K_DIMu + d] * k;
@@ -204,18 +209,35 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #else
         if (any_seen) {
 #repeat h HEADS
-            score@h = vec2<f32>(block_score(page, kv_head, position & 31u, @hu), block_score(page, kv_head, (position & 31u) + 1u, @hu));
+            score@h = vec2<f32>(block_score(page, kv_head, position & 31u, @hu, slice), block_score(page, kv_head, (position & 31u) + 1u, @hu, slice));
 #end
         }
 #endif
+#if SLICES > 1
+#repeat h HEADS
+        slices[(slice * HEADSu + @hu) * SPANu + 2u * pair] = score@h.x;
+        slices[(slice * HEADSu + @hu) * SPANu + 2u * pair + 1u] = score@h.y;
+#end
+        workgroupBarrier();
+        for (var i = thread; i < HEADSu * SPANu; i += THREADSu) {
+            let at = base + i % SPANu;
+            var sum = 0.0;
+            for (var k = 0u; k < SLICESu; k++) {
+                sum += slices[k * HEADSu * SPANu + i];
+            }
+            let s = score_of(sum, scale, first + i / SPANu, own, at);
+            p[i] = select(-3.0e38, s, (at >= span.x) && (at < span.y));
+        }
+#else
 #repeat h HEADS
         {
             let a = score_of(score@h.x, scale, first + @hu, own, position);
             let b = score_of(score@h.y, scale, first + @hu, own, position + 1u);
-            p[@hu * SPANu + 2u * thread] = select(-3.0e38, a, is_seen.x);
-            p[@hu * SPANu + 2u * thread + 1u] = select(-3.0e38, b, is_seen.y);
+            p[@hu * SPANu + 2u * pair] = select(-3.0e38, a, is_seen.x);
+            p[@hu * SPANu + 2u * pair + 1u] = select(-3.0e38, b, is_seen.y);
         }
 #end
+#endif
         workgroupBarrier();
         let h_of = thread / SUBu;
         if (h_of < HEADSu) {

@@ -5,7 +5,9 @@
 #include "backend/webgpu/step_input.h"
 #include "backend/webgpu/weights/weights.h"
 
-enum { MOST_DIM = 512, SPAN = 256, THREADS = 128, MOST_HEADS = 8, MOST_PARTS = 64, DECODE_ROWS = 8 };
+enum { MOST_DIM = 512, THREADS = 128, MOST_HEADS = 8, MOST_PARTS = 64, DECODE_ROWS = 8 };
+// Positions that a group of threads attends to at a time: with few rows few, so that there are more groups.
+enum { SPAN = 64, LONG_SPAN = 256 };
 
 // False for keys without values (latent attention).
 static bool has_values(const frit_node *written)
@@ -134,11 +136,12 @@ static frit_status bind_gains(frit_exec *exec, const frit_node *node, frit_webgp
     return FRIT_OK;
 }
 
-static int64_t heads_at_once(int64_t group, int64_t k_dim)
+// Query, scores and, with short spans, partial scores of a head are in workgroup memory.
+static int64_t heads_at_once(int64_t group, int64_t k_dim, int64_t span)
 {
-    enum { MOST_BYTES = 12 << 10 };
+    enum { MOST_BYTES = 14 << 10 };
     int64_t n = group < MOST_HEADS ? group : MOST_HEADS;
-    while (n > 1 && n * (k_dim + SPAN) * 4 > MOST_BYTES) n--;
+    while (n > 1 && n * (k_dim + span + (span < LONG_SPAN ? LONG_SPAN : 0)) * 4 > MOST_BYTES) n--;
     return n;
 }
 
@@ -147,9 +150,9 @@ frit_status frit_webgpu_lower_attend(frit_exec *exec, const frit_fusion *fusion)
     const frit_node *node = fusion->nodes[0];
     const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
     const int64_t n_head = node->src[0]->shape[1], n_kv = layer->spec.n_head_kv, group = n_head / n_kv;
-    const int64_t heads = heads_at_once(group, layer->k.dim), chunks = (group + heads - 1) / heads;
     const int64_t n_rows = exec->plan->graph->max_rows, v_dim = layer->v.dim;
-    const int64_t most_parts = n_rows > DECODE_ROWS ? 1 : MOST_PARTS;
+    const int64_t span = n_rows > DECODE_ROWS ? LONG_SPAN : SPAN;
+    const int64_t heads = heads_at_once(group, layer->k.dim, span), chunks = (group + heads - 1) / heads;
     frit_webgpu_launch *l;
     FRIT_TRY(frit_webgpu_launch_new(exec, node, "attend.wgsl", &l));
     frit_webgpu_bind_buffer(l, 'r', cache_of(exec));
@@ -158,6 +161,7 @@ frit_status frit_webgpu_lower_attend(frit_exec *exec, const frit_fusion *fusion)
     FRIT_TRY(bind_cache(exec, layer, l));
     frit_webgpu_define(&l->wanted, "GROUP", group);
     frit_webgpu_define(&l->wanted, "HEADS", heads);
+    frit_webgpu_define(&l->wanted, "SPAN", span);
     frit_webgpu_define(&l->wanted, "T_COUNT", (v_dim / 2 + THREADS - 1) / THREADS);
     set_params(exec, node, l);
     l->params[12] = (uint32_t)chunks;
@@ -173,7 +177,7 @@ frit_status frit_webgpu_lower_attend(frit_exec *exec, const frit_fusion *fusion)
     l->n[1] = layer->v.hadamard > 1;
     l->grid = grid_sum;
     // Rows of small steps have parts; with transformed values every row has one.
-    const uint64_t n_parts = (uint64_t)(most_parts > n_rows ? most_parts : n_rows);
+    const uint64_t n_parts = (uint64_t)(MOST_PARTS > n_rows ? MOST_PARTS : n_rows);
     const uint64_t n_bytes = n_parts * (uint64_t)n_head * (uint64_t)(v_dim + 2) * 4;
     if (n_bytes > exec->parts_bytes) exec->parts_bytes = n_bytes;
     return FRIT_OK;
