@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// backend/webgpu/runtime/abi.h: the part of WebGPU's C interface (webgpu.h of 2025) that frit uses. Dawn and
-// wgpu-native implement it; frit opens either at run time. tests/backend/webgpu_abi_test.c compares sizes, offsets and
-// numbers with the header of a release of wgpu-native.
+// backend/webgpu/runtime/abi.h: the part of WebGPU's C interface of 2025 that frit uses. Dawn and wgpu-native
+// implement it; frit opens either at run time. tests/backend/webgpu_abi_test.c compares sizes, offsets and numbers with
+// the header of a release of wgpu-native.
 //
-// Names are those of webgpu.h with another prefix: WGPUBufferDescriptor is frit_wgpu_buffer_descriptor. Flags are 64
-// bits wide, enumerations and booleans 32.
+// Names are those of the interface with another prefix: WGPUBufferDescriptor is frit_wgpu_buffer_descriptor. Flags are
+// 64 bits wide, enumerations and booleans 32.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +36,8 @@ enum {
     FRIT_WGPU_SUBGROUPS = 0x12,
     FRIT_WGPU_SOURCE_WGSL = 2,   // types of chained structs
     FRIT_WGPU_INSTANCE_EXTRAS = 0x30004,
-    FRIT_WGPU_UNIFORM = 2,   // types of bindings
+    FRIT_WGPU_BOUNDS_CHECKS = 1,   // of wgpu-native: which checks kernels have
+    FRIT_WGPU_UNIFORM = 2,         // types of bindings
     FRIT_WGPU_STORAGE = 3,
     FRIT_WGPU_READ_ONLY_STORAGE = 4,
     FRIT_WGPU_COMPUTE = 4,    // shader stage

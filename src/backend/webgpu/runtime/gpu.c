@@ -34,6 +34,8 @@ static frit_status find_functions(frit_gpu *gpu, const char *name)
 #include "backend/webgpu/runtime/webgpu.def"
 #undef WGPU
     void *const poll = find(gpu, "wgpuDevicePoll"), *const submit = find(gpu, "wgpuQueueSubmitForIndex");
+    void *const trusted = find(gpu, "wgpuDeviceCreateShaderModuleTrusted");
+    memcpy(&gpu->call.module_trusted, &trusted, sizeof trusted);
     memcpy(&gpu->call.poll, &poll, sizeof poll);
     memcpy(&gpu->call.submit_for_index, &submit, sizeof submit);
     gpu->library_name = poll && submit ? "wgpu-native" : "Dawn";

@@ -25,7 +25,9 @@ typedef struct frit_gpu_functions {
 #define WGPU(member, symbol, result, parameters) result(*member) parameters;
 #include "backend/webgpu/runtime/webgpu.def"
 #undef WGPU
-    // wgpu-native only, otherwise NULL: waits for a submit.
+    // wgpu-native only, otherwise NULL: modules with chosen checks; waits for a submit.
+    frit_wgpu_shader_module (*module_trusted)(frit_wgpu_device device, const frit_wgpu_named *descriptor,
+                                              uint64_t checks);
     uint32_t (*poll)(frit_wgpu_device device, uint32_t waits, const uint64_t *submit);
     uint64_t (*submit_for_index)(frit_wgpu_queue queue, size_t n, const frit_wgpu_command_buffer *commands);
 } frit_gpu_functions;

@@ -43,16 +43,23 @@ static frit_status find_layout(frit_gpu *gpu, const char *kinds, int *out)
     return errors != FRIT_OK ? errors : status;
 }
 
+// wgpu-native would count the iterations of every loop, so that none is endless. Indices stay checked.
+static frit_wgpu_shader_module new_module(const frit_gpu *gpu, const char *wgsl)
+{
+    const frit_wgpu_source_wgsl source = {.chain.type = FRIT_WGPU_SOURCE_WGSL, .code = {wgsl, strlen(wgsl)}};
+    const frit_wgpu_named descriptor = {.next = (frit_wgpu_chained_struct *)(uintptr_t)&source.chain};
+    if (gpu->call.module_trusted) return gpu->call.module_trusted(gpu->device, &descriptor, FRIT_WGPU_BOUNDS_CHECKS);
+    return gpu->call.module_new(gpu->device, &descriptor);
+}
+
 frit_status frit_gpu_pipeline_new(frit_gpu *gpu, const char *name, const char *wgsl, const char *kinds,
                                   frit_gpu_pipeline *out)
 {
     *out = (frit_gpu_pipeline){0};
     FRIT_TRY(frit_gpu_check(gpu));
     FRIT_TRY(find_layout(gpu, kinds, &out->layout));
-    const frit_wgpu_source_wgsl source = {.chain.type = FRIT_WGPU_SOURCE_WGSL, .code = {wgsl, strlen(wgsl)}};
     frit_gpu_scope_begin(gpu);
-    frit_wgpu_shader_module module = gpu->call.module_new(
-        gpu->device, &(frit_wgpu_named){.next = (frit_wgpu_chained_struct *)(uintptr_t)&source.chain});
+    frit_wgpu_shader_module module = new_module(gpu, wgsl);
     frit_status status = frit_gpu_scope_end(gpu, name);
     if (status == FRIT_OK) {
         const frit_wgpu_compute_pipeline_descriptor descriptor = {.layout = gpu->layouts[out->layout].pipeline,
