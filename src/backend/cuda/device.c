@@ -97,6 +97,14 @@ static frit_status check_kind(const frit_cuda_gpu *gpu)
     return frit_fail(FRIT_E_UNSUPPORTED, "%s is sm_%d; expected sm_%d or newer", gpu->name, gpu->arch, (int)OLDEST);
 }
 
+static void open_blas(frit_cuda_device *d)
+{
+    if (d->is_deterministic || !frit_cuda_has_tensor_products(&d->gpu)) return;
+    d->has_blas = frit_cublaslt_open(&d->blas, libraries.blas) == FRIT_OK;
+    if (!d->has_blas)
+        frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: prompts are slower without cuBLASLt: %s", frit_error());
+}
+
 static frit_status open_all(frit_cuda_device *d, const frit_device_options *options)
 {
     FRIT_TRY(frit_cuda_driver_open_as(&d->driver, libraries.driver));
@@ -107,8 +115,7 @@ static frit_status open_all(frit_cuda_device *d, const frit_device_options *opti
     FRIT_TRY(check_driver(d, d->driver.stream_new(&d->stream, STREAM_NON_BLOCKING), "making a stream"));
     FRIT_TRY(check_driver(d, d->driver.stream_new(&d->uploads, STREAM_NON_BLOCKING), "making a stream"));
     FRIT_TRY(open_flights(d));
-    if (frit_cuda_has_tensor_products(&d->gpu) && frit_cublaslt_open(&d->blas, libraries.blas) != FRIT_OK)
-        frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: prompts are slower without cuBLASLt: %s", frit_error());
+    open_blas(d);
     return frit_cuda_loader_open(&d->loader, &d->gpu, &d->compiler, d->pool);
 }
 
@@ -169,6 +176,7 @@ static frit_status cuda_open(frit_device **out, const frit_device_options *optio
     if (!d) return frit_fail_memory(sizeof *d, "a GPU");
     d->base.backend = &frit_backend_cuda;
     if (options->log) d->log = *options->log;
+    d->is_deterministic = options->deterministic;
     d->autotune.folder = options->deterministic ? NULL : options->weights_cache;
     const frit_status status = open_all(d, options);
     if (status != FRIT_OK) {

@@ -91,7 +91,9 @@ typedef struct frit_cuda_device {
     frit_cuda_gpu gpu;
     frit_nvrtc nvrtc;
     frit_cuda_compiler compiler;
-    char package[1024];   // the compiler's folder
+    char package[1024];      // the compiler's folder
+    bool has_blas;           // products of many rows are cuBLASLt's
+    bool is_deterministic;   // the numbers of a row do not depend on the number of rows: all have the same kernels
     frit_pool *pool;
     frit_cuda_loader loader;
     frit_cuda_stream stream, uploads;

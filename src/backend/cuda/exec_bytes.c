@@ -2,6 +2,7 @@
 // GPU memory that preparing a plan allocates beside weights and cache, computed from the plan's nodes.
 #include "backend/cuda/exec_bytes.h"
 #include "backend/cuda/exec.h"
+#include "backend/cuda/ops/attend.h"
 #include "backend/cuda/ops/cache.h"
 #include "backend/cuda/ops/gemm_small.h"
 #include "backend/cuda/ops/precise.h"
@@ -28,8 +29,9 @@ static const frit_node *matrix_of(const frit_node *node)
 // Bytes of the partial results that blocks of a gemv exchange.
 static uint64_t partial_bytes(const frit_exec *exec, const frit_node *linear)
 {
-    enum { MOST_ROWS = 16 };
-    const int64_t n_rows = linear->shape[0] < MOST_ROWS ? linear->shape[0] : MOST_ROWS;
+    enum { MOST_ROWS = 16, ONLY_ROWS = 8 };
+    const int64_t most = linear->shape[0] < MOST_ROWS ? linear->shape[0] : MOST_ROWS;
+    const int64_t n_rows = exec->device->is_deterministic ? ONLY_ROWS : most;
     const int n_tiles = (int)((frit_cuda_width(linear) + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS);
     return frit_cuda_product_partial_bytes(
         &(frit_cuda_product){.rows = (int)n_rows,
@@ -100,6 +102,16 @@ static uint64_t n_kv_heads_of(const frit_graph *g, int32_t layer)
     return 1;
 }
 
+static uint64_t attend_work(const frit_exec *exec, const frit_node *attend)
+{
+    const frit_node *queries = attend->src[0];
+    if (queries->n_dims != 3 || exec->is_precise) return 0;
+    const frit_cuda_heads heads = {.n_heads = (int)queries->shape[1],
+                                   .n_kv_heads = (int)n_kv_heads_of(exec->plan->graph, attend->attend.layer),
+                                   .head_size = (int)queries->shape[2]};
+    return frit_cuda_attend_work(exec, &heads, queries->shape[0]);
+}
+
 // Partial results of attention whose pages are divided among blocks (attend.c). All rows together have as many parts as
 // there are blocks.
 static void add_parts(const frit_exec *exec, const frit_node *attend, uint64_t *n_bytes)
@@ -109,6 +121,9 @@ static void add_parts(const frit_exec *exec, const frit_node *attend, uint64_t *
     const uint64_t n_heads = (uint64_t)queries->shape[1], size = (uint64_t)queries->shape[2],
                    n_kv_heads = n_kv_heads_of(exec->plan->graph, attend->attend.layer),
                    n_blocks = (uint64_t)exec->device->gpu.n_multiprocessors * (size > 128 ? 1 : 2);
+    const uint64_t n_rows = queries->shape[0] < 256 ? (uint64_t)queries->shape[0] : 256;
+    add_bytes(n_bytes, n_rows * n_heads * sizeof(uint32_t));   // counters of rows whose parts lie in the work memory
+    if (exec->device->is_deterministic) return;
     add_bytes(n_bytes, n_blocks / n_kv_heads * n_heads * (size + 2) * sizeof(float));
     add_bytes(n_bytes, n_blocks * sizeof(uint32_t));
 }
@@ -157,7 +172,9 @@ frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_b
     }
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         const frit_node *node = plan->graph->nodes[i];
-        const uint64_t n_bytes = is_experts(node) ? frit_cuda_experts_bytes(node) : 0;
+        const uint64_t n_bytes = is_experts(node)             ? frit_cuda_experts_bytes(node)
+                                 : node->op == FRIT_OP_ATTEND ? attend_work(&exec, node)
+                                                              : 0;
         if (n_bytes > work) work = n_bytes;
     }
     *out = (frit_exec_bytes){.own = plan_bytes(&exec)};

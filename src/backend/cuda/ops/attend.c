@@ -63,16 +63,23 @@ static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, cons
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-// The first n_rows rows of the step, row by row.
+static uint64_t row_bytes_of(const frit_node *node, size_t number_bytes)
+{
+    return (uint64_t)node->shape[1] * (uint64_t)node->shape[2] * number_bytes;
+}
+
+// Rows [first, first + n_rows) of the step, row by row.
 static frit_status run_single_rows(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step,
-                                   int32_t n_rows)
+                                   int32_t first, int32_t n_rows)
 {
     const frit_cuda_attend_fast *a = &l->attend_fast;
     const frit_cuda_attend_variant *v = variant_for(a, n_rows);
+    const uint64_t r = (uint64_t)first, q_bytes = row_bytes_of(l->node->src[0], sizeof(uint16_t)),
+                   out_bytes = row_bytes_of(l->node->src[0], sizeof(float));   // parts of a step are f32
     const float softcap = softcap_of(l);
-    const frit_attend_args args = {.q = frit_cuda_resolve(step, l->x[0]),
-                                   .positions = step->arrays[FRIT_CUDA_POSITIONS],
-                                   .seq_of = step->arrays[FRIT_CUDA_SEQ_OF],
+    const frit_attend_args args = {.q = frit_cuda_resolve(step, l->x[0]) + r * q_bytes,
+                                   .positions = step->arrays[FRIT_CUDA_POSITIONS] + r * sizeof(int32_t),
+                                   .seq_of = step->arrays[FRIT_CUDA_SEQ_OF] + r * sizeof(int32_t),
                                    .pages = frit_cuda_pages_of(l, step),
                                    .keys = a->keys,
                                    .values = a->values,
@@ -81,7 +88,7 @@ static frit_status run_single_rows(frit_cuda_device *d, const frit_cuda_launch *
                                    .inverse_softcap = softcap != 0 ? 1 / softcap : 0,
                                    .partial = frit_cuda_resolve(step, l->x[1]),
                                    .arrived = frit_cuda_resolve(step, l->x[2]),
-                                   .out = frit_cuda_resolve(step, l->y),
+                                   .out = frit_cuda_resolve(step, l->y) + r * out_bytes,
                                    .page_stride = step->page_stride};
     const bool is_far = v->far && (!v->kernel || step->page_stride >= FAR_FROM);
     frit_cuda_kernel kernel = is_far ? *v->far : *v->kernel;
@@ -92,8 +99,11 @@ static frit_status run_single_rows(frit_cuda_device *d, const frit_cuda_launch *
 static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const int32_t n_rows = l->attend_fast.rows ? step->n_single_rows : step->batch->n_rows;
+    const int32_t most = l->attend_fast.most_rows ? l->attend_fast.most_rows : n_rows;
     if (n_rows < step->batch->n_rows) FRIT_TRY(run_rows(d, l, step));
-    return n_rows > 0 ? run_single_rows(d, l, step, n_rows) : FRIT_OK;
+    for (int32_t i = 0; i < n_rows; i += most)
+        FRIT_TRY(run_single_rows(d, l, step, i, n_rows - i < most ? n_rows - i : most));
+    return FRIT_OK;
 }
 
 // Codes are read word by word, which is slow from global memory: pages are always copied to shared memory.
@@ -122,6 +132,46 @@ static int at_least_one(int n)
     return n < 1 ? 1 : n;
 }
 
+static frit_status alloc_parts(frit_exec *exec, uint64_t part_bytes, uint64_t n_arrived, frit_cuda_launch *l)
+{
+    l->x[1].where = l->x[2].where = FRIT_CUDA_FIXED;
+    FRIT_TRY(frit_cuda_plan_alloc(exec, part_bytes, false, &l->x[1].at));
+    return frit_cuda_plan_alloc(exec, n_arrived * sizeof(uint32_t), true, &l->x[2].at);
+}
+
+// Bytes of the parts of n_rows rows.
+static uint64_t bytes_of_parts(const frit_cuda_heads *heads, int64_t n_rows, int n_parts)
+{
+    return (uint64_t)n_rows * (uint64_t)frit_cuda_query_tiles(heads) * (uint64_t)n_parts *
+           (uint64_t)frit_cuda_tile_queries(heads) * (uint64_t)(heads->head_size + 2) * sizeof(float);
+}
+
+static int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+
+// Adds the only kernel of a deterministic device. It copies no pages ahead, unless all kernels do. Its parts lie in the
+// work memory, where no product's results are between two launches.
+static frit_status add_only_variant(frit_exec *exec, const frit_cuda_attend *attend, int64_t max_rows,
+                                    frit_cuda_launch *l)
+{
+    frit_cuda_attend_fast *a = &l->attend_fast;
+    const int64_t n_rows = at_most(max_rows, FRIT_CUDA_ATTEND_ONLY_ROWS);
+    const uint64_t n_bytes = bytes_of_parts(&attend->heads, n_rows, FRIT_CUDA_ATTEND_ONLY_PARTS);
+    a->n_variants = 1;
+    a->most_rows = FRIT_CUDA_ATTEND_ONLY_ROWS;
+    a->variants[0] = (frit_cuda_attend_variant){.rows = FRIT_CUDA_ATTEND_ONLY_ROWS,
+                                                .n_splits = FRIT_CUDA_ATTEND_ONLY_PARTS,
+                                                .n_far_splits = FRIT_CUDA_ATTEND_ONLY_PARTS};
+    FRIT_TRY(add_variant(exec, attend, &a->variants[0]));
+    if (a->variants[0].kernel) a->variants[0].far = NULL;
+    if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
+    FRIT_TRY(alloc_parts(exec, 0, (uint64_t)n_rows * (uint64_t)frit_cuda_query_tiles(&attend->heads), l));
+    l->x[1] = (frit_cuda_address){FRIT_CUDA_WORK, 0};
+    return FRIT_OK;
+}
+
 // Adds kernels for 1, 2, 4 .. rows, with as many parts as run at the same time: two blocks on a multiprocessor, or one
 // block that copies pages ahead. Allocates memory for their partial results.
 static frit_status add_variants(frit_exec *exec, const frit_cuda_attend *attend, int64_t max_rows, frit_cuda_launch *l)
@@ -143,12 +193,10 @@ static frit_status add_variants(frit_exec *exec, const frit_cuda_attend *attend,
         FRIT_TRY(add_variant(exec, attend, v));
         const uint64_t own = (uint64_t)rows * (uint64_t)v->n_splits * part_bytes;
         if (v->n_splits > 1 && own > n_bytes) n_bytes = own;
-        if (v->n_splits > 1) n_arrived = (uint64_t)(rows * n_tiles) * sizeof(uint32_t);
+        if (v->n_splits > 1) n_arrived = (uint64_t)(rows * n_tiles);
         if (rows >= max_rows) break;
     }
-    l->x[1].where = l->x[2].where = FRIT_CUDA_FIXED;
-    FRIT_TRY(frit_cuda_plan_alloc(exec, n_bytes, false, &l->x[1].at));
-    return frit_cuda_plan_alloc(exec, n_arrived, true, &l->x[2].at);
+    return alloc_parts(exec, n_bytes, n_arrived, l);
 }
 
 static frit_status take_rows(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_launch *l)
@@ -156,6 +204,12 @@ static frit_status take_rows(frit_exec *exec, const frit_cuda_attend *attend, fr
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_attend_rows_kernel(attend, &exec->device->gpu, &kernel));
     return frit_cuda_kernel_get(exec->device, &kernel, &l->attend_fast.rows);
+}
+
+uint64_t frit_cuda_attend_work(const frit_exec *exec, const frit_cuda_heads *heads, int64_t n_rows)
+{
+    if (!exec->device->is_deterministic) return 0;
+    return bytes_of_parts(heads, at_most(n_rows, FRIT_CUDA_ATTEND_ONLY_ROWS), FRIT_CUDA_ATTEND_ONLY_PARTS);
 }
 
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
@@ -181,6 +235,7 @@ frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
     l->group = layer->group;
     l->attend_fast = (frit_cuda_attend_fast){.keys = base + layer->k.offset, .values = base + layer->v.offset};
     if (sinks_of(node)) FRIT_TRY(frit_cuda_address_of(exec, sinks_of(node), false, &l->x[3]));
+    if (exec->device->is_deterministic) return add_only_variant(exec, &attend, node->shape[0], l);
     FRIT_TRY(add_variants(exec, &attend, node->shape[0], l));
     if (node->shape[0] < FRIT_CUDA_ATTEND_ROWS_FROM) return FRIT_OK;
     return take_rows(exec, &attend, l);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 // backend/cuda/ops/attend.h: attention with queries in f16. Steps of one row a sequence run attend.cu, which divides
-// the pages of each row among blocks; longer parts of a prompt run attend_rows.cu, 64 rows of a sequence at a time.
+// the pages of each row among blocks; longer parts of a prompt run attend_rows.cu, 64 rows of a sequence at a time. A
+// deterministic device has one kernel for all rows, which divides the pages of a row by its position alone.
 #pragma once
+#include "backend/cuda/ops/product.h"
 #include "backend/cuda/step.h"
 
 enum {
     FRIT_CUDA_ATTEND_VARIANTS = 5,
-    FRIT_CUDA_ATTEND_ROWS_FROM = 17   // rows of a step from which attend_rows.cu may run
+    FRIT_CUDA_ATTEND_ROWS_FROM = 17,   // rows of a step from which attend_rows.cu may run
+    // Most rows of a launch, and parts of a row, of a deterministic device.
+    FRIT_CUDA_ATTEND_ONLY_ROWS = 64,
+    FRIT_CUDA_ATTEND_ONLY_PARTS = 8,
 };
 
 typedef struct frit_cuda_attend_variant {
@@ -19,10 +24,13 @@ typedef struct frit_cuda_attend_variant {
 typedef struct frit_cuda_attend_fast {
     frit_cuda_attend_variant variants[FRIT_CUDA_ATTEND_VARIANTS];   // ascending rows
     int n_variants;
+    int most_rows;            // of a launch of variants[0], which is the only variant; 0: any number
     frit_cuda_kernel *rows;   // attend_rows.cu; NULL: no step of the plan is that long
     uint64_t keys, values;
 } frit_cuda_attend_fast;
 
 // True if there are kernels for the node's shape and cache.
 bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend);
+// Bytes of work memory in plans of n_rows rows.
+uint64_t frit_cuda_attend_work(const frit_exec *exec, const frit_cuda_heads *heads, int64_t n_rows);
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);

@@ -243,7 +243,7 @@ static frit_status open_bench(frit_cuda_device *d, bench *b)
     }
     FRIT_TRY(frit_cuda_alloc_bytes(d, b->x_bytes, "measuring products", &b->x));
     FRIT_TRY(frit_cuda_alloc_bytes(d, b->out_bytes, "measuring products", &b->out));
-    if (b->weight_bytes > 0 && d->blas.library) {
+    if (b->weight_bytes > 0 && d->has_blas) {
         d->driver.memory_alloc(&b->weights, (size_t)b->weight_bytes);   // 0: cuBLASLt is not compared
         d->driver.memory_alloc(&b->workspace, FRIT_CUBLASLT_WORKSPACE_BYTES);
     }

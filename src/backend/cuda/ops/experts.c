@@ -233,7 +233,7 @@ static frit_status keep_dispatch(frit_exec *exec, const frit_node *route, frit_c
     if (!list) return frit_fail_memory(n_bytes, "the routes of a plan");
     exec->dispatches = list;
     *out = (frit_cuda_dispatch){.route = route, .group_rows = group_rows_of(route)};
-    if (is_sorted(route->shape[0], route)) {
+    if (is_sorted(route->shape[0], route) && !exec->device->is_deterministic) {
         const uint64_t n_groups = (uint64_t)most_groups(n, route);
         FRIT_TRY(frit_cuda_plan_alloc(exec, n_groups * sizeof(frit_expert_group), false, &out->groups));
         FRIT_TRY(frit_cuda_plan_alloc(exec, (uint64_t)n * sizeof(int32_t), false, &out->order));
@@ -544,5 +544,5 @@ frit_status frit_cuda_lower_heads_product(frit_exec *exec, const frit_node *node
     l->experts = (frit_cuda_experts){
         .n_used = e.n_used, .expert_bytes = (uint64_t)frit_tile_count(&source) * frit_tile_bytes(format, &source)};
     FRIT_TRY(take_product(exec, &e, 1, false, &l->experts.each));
-    return node->shape[0] > 1 ? take_groups(exec, &e, &l->experts) : FRIT_OK;
+    return node->shape[0] > 1 && !exec->device->is_deterministic ? take_groups(exec, &e, &l->experts) : FRIT_OK;
 }

@@ -16,7 +16,7 @@ enum { ALIGNMENT = 256, THREADS = 256 };
 bool frit_cuda_is_gemm(const frit_exec *exec, const frit_node *linear)
 {
     if (exec->is_precise) return true;
-    return linear->shape[0] >= FRIT_CUDA_GEMM_FROM && exec->device->blas.library &&
+    return linear->shape[0] >= FRIT_CUDA_GEMM_FROM && exec->device->has_blas &&
            frit_node_storage(linear->src[1])->tensor->dtype != FRIT_DTYPE_F32;
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Launches of product.h: kernels for 1, 2, 4, 8 and 16 rows, of which a step uses the smallest that is large enough.
+// Launches of product.h: kernels for 1, 2, 4, 8 and 16 rows, of which a step uses the smallest that is large enough. A
+// deterministic device has one kernel, for up to 8 rows, because kernels for other numbers of rows add in other orders.
 #include "backend/cuda/ops/gemv.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/linear.h"
 
 #include <string.h>
 
-enum { MOST_ROWS = 16 };
+enum { MOST_ROWS = 16, ONLY_ROWS = 8 };
 
 static frit_cuda_product describe_product(const frit_cuda_products *p, int n_rows)
 {
@@ -19,7 +20,7 @@ static frit_cuda_product describe_product(const frit_cuda_products *p, int n_row
 bool frit_cuda_can_gemv(const frit_exec *exec, const frit_cuda_products *p, int64_t n_rows)
 {
     frit_cuda_kernel kernel;
-    const frit_cuda_product product = describe_product(p, (int)n_rows);
+    const frit_cuda_product product = describe_product(p, exec->device->is_deterministic ? 1 : (int)n_rows);
     return frit_cuda_product_kernel(&product, &exec->device->gpu, &kernel) == FRIT_OK;
 }
 
@@ -32,6 +33,16 @@ static frit_status add_variant(frit_exec *exec, const frit_cuda_products *p, int
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
     v->rows = n_rows;
     return frit_cuda_kernel_get(exec->device, &kernel, &v->kernel);
+}
+
+// Adds the kernel for the most rows that shared memory has room for.
+static frit_status add_only_variant(frit_exec *exec, const frit_cuda_products *p, frit_cuda_gemv *gemv)
+{
+    frit_status status = FRIT_E_UNSUPPORTED;
+    for (int n_rows = ONLY_ROWS; n_rows > 0 && status == FRIT_E_UNSUPPORTED; n_rows /= 2)
+        status = add_variant(exec, p, n_rows, &gemv->variants[0]);
+    gemv->n_variants = 1;
+    return status;
 }
 
 static const frit_cuda_gemv_variant *variant_for(const frit_cuda_gemv *gemv, int64_t n_rows)
@@ -71,7 +82,7 @@ static frit_status run_variant(frit_cuda_device *d, const frit_cuda_launch *l, c
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-// One launch for each 16 rows. Products with f32 weights compute all full groups of 16 in one launch (product.cu).
+// One launch for each 16 rows, or 8. Products with f32 weights compute all full groups in one launch (product.cu).
 static frit_status run_gemv(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
@@ -101,6 +112,7 @@ frit_status frit_cuda_lower_gemv(frit_exec *exec, const frit_cuda_products *p, i
                                .n = p->epilogue == FRIT_GPU_GLU ? p->n / 2 : p->n,
                                .epsilon = p->norm ? p->norm->eps : 0};
     FRIT_TRY(get_counters(exec, &l->gemv.arrived));
+    if (exec->device->is_deterministic) return add_only_variant(exec, p, &l->gemv);
     for (int n_rows = 1; l->gemv.n_variants < FRIT_CUDA_GEMV_VARIANTS; n_rows *= 2) {
         const frit_status status = add_variant(exec, p, n_rows, &l->gemv.variants[l->gemv.n_variants]);
         if (status == FRIT_E_UNSUPPORTED && n_rows > 1) return FRIT_OK;   // shared memory is too small for more rows

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products with what they run with: a norm before, a residual or a gate after. Plans of up to 16 rows use gemv.h;
-// larger plans use gemm.h, or gemv.h for 16 rows at a time if cuBLASLt is not installed.
+// larger plans use gemm.h, or gemv.h for 16 rows at a time if cuBLASLt is not installed. All plans of a deterministic
+// device use gemv.h.
 #include "backend/cuda/ops/linear.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/adapt.h"
@@ -153,7 +154,8 @@ static const frit_node *folded_norm(const frit_exec *exec, const frit_phase *pha
 {
     if (exec->is_precise || phase->n_prologue != 1 || phase->prologue[0].n_nodes != 1) return NULL;
     const frit_node *norm = phase->prologue[0].nodes[0];
-    if (norm->op != FRIT_OP_RMS_NORM || norm->n_src < 2 || norm->n_dims != 2 || norm->shape[0] > MOST_ROWS) return NULL;
+    if (norm->op != FRIT_OP_RMS_NORM || norm->n_src < 2 || norm->n_dims != 2) return NULL;
+    if (norm->shape[0] > MOST_ROWS && !exec->device->is_deterministic) return NULL;
     if (heads) {
         frit_cuda_products wanted;
         frit_cuda_describe_heads(exec, heads, norm, &wanted);
