@@ -408,6 +408,40 @@ static void attention_of_single_rows_compiles_without_spills(void **state)
     close_machine(&m);
 }
 
+// Pages that several sequences share, and the other pages of their rows.
+static void attention_to_shared_pages_compiles_without_spills(void **state)
+{
+    (void)state;
+    static const frit_cuda_gpu *const gpus[] = {&hopper, &ampere};
+    static const struct {
+        int keys, n_heads, head_size;
+        bool has_softcap, has_sinks;
+    } cases[] = {{FRIT_GPU_CACHE_F16, 32, 128, false, false},
+                 {FRIT_GPU_CACHE_F16, 96, 64, true, true},
+                 {FRIT_GPU_CACHE_Q8_0, 32, 128, false, false}};
+    for (size_t g = 0; g < FRIT_COUNT(gpus); g++) {
+        machine m;
+        frit_cuda_kernel kernel;
+        open_machine(&m, gpus[g]);
+        for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+            frit_cuda_attend attend = {.heads = heads,
+                                       .has_softcap = cases[i].has_softcap,
+                                       .has_sinks = cases[i].has_sinks,
+                                       .shared_parts = FRIT_CUDA_SHARED_PARTS,
+                                       .own_parts = 1};
+            attend.heads.n_heads = cases[i].n_heads;
+            attend.heads.head_size = cases[i].head_size;
+            attend.heads.keys = attend.heads.values = cases[i].keys;
+            assert_ok(frit_cuda_attend_rows_kernel(&attend, gpus[g], &kernel));
+            check_kernel(&m, &kernel, "attention to shared pages");
+            if (frit_cuda_has_codes(&attend.heads)) attend.stages = frit_cuda_attend_stages(&attend.heads, gpus[g]);
+            assert_ok(frit_cuda_attend_kernel(&attend, 1, attend.stages ? 0 : 4, &kernel));
+            check_kernel(&m, &kernel, "attention beside shared pages");
+        }
+        close_machine(&m);
+    }
+}
+
 // Caches that are not f16: keys and values of the same type, or of different types.
 static void attention_to_caches_of_all_types_compiles_without_spills(void **state)
 {
@@ -580,6 +614,7 @@ int main(void)
         cmocka_unit_test(kernels_between_products_compile_without_spills),
         cmocka_unit_test(shapes_that_kernels_of_rows_do_not_take_are_refused),
         cmocka_unit_test(attention_of_single_rows_compiles_without_spills),
+        cmocka_unit_test(attention_to_shared_pages_compiles_without_spills),
         cmocka_unit_test(small_gemms_compile_without_spills),
         cmocka_unit_test(attention_to_caches_of_all_types_compiles_without_spills),
         cmocka_unit_test(the_other_kernels_compile_without_spills),

@@ -53,7 +53,7 @@ static frit_status new_lowered(frit_cuda_device *d, frit_plan *plan, const frit_
     frit_exec *exec = calloc(1, sizeof *exec);
     *out = NULL;
     if (!exec) return frit_fail_memory(sizeof *exec, "a plan for a GPU");
-    *exec = (frit_exec){.device = d, .plan = plan, .cache = cache};
+    *exec = (frit_exec){.device = d, .plan = plan, .cache = cache, .shared_group = -1};
     frit_status status = frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU");
     if (status == FRIT_OK) status = lower_plan(exec);
     if (status != FRIT_OK) {
@@ -261,6 +261,7 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
                                      .n_seqs = batch->n_seqs,
                                      .page_stride = step->page_stride,
                                      .n_row_tiles = step->n_row_tiles,
+                                     .n_shared_tiles = step->n_shared_tiles,
                                      .n_picks = step->n_picks,
                                      .n_passes = step->n_passes,
                                      .input = flight->input.address,
@@ -305,7 +306,7 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
 {
     frit_cuda_device *d = (frit_cuda_device *)base;
     frit_cuda_flight *flight;
-    frit_cuda_step step = {.batch = batch, .inputs = exec->inputs.address};
+    frit_cuda_step step = {.batch = batch, .inputs = exec->inputs.address, .shared_group = exec->shared_group};
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
     FRIT_TRY(check_tokens(d, batch));
     // A larger plan that failed to allocate may have left less memory than this plan needs.

@@ -21,6 +21,7 @@ struct frit_exec {
     bool *is_f16;                 // [plan->graph->n_nodes]: queries in f16, for attend.h
     bool *is_f16_input;           // [plan->graph->n_nodes]: rows in f16, for gemms (f16_input.h)
     uint64_t work_bytes;          // of the device's work memory, at most, in a launch
+    int32_t shared_group;         // group of layers whose attention reads shared pages once; -1: none
     bool is_precise;              // products are in f32 (precise.h)
     uint64_t counters;            // of gemv.h: u32 [multiprocessors], zero between launches; 0: not allocated yet
     frit_cuda_memory inputs;      // results of other devices

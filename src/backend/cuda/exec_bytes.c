@@ -109,7 +109,7 @@ static uint64_t attend_work(const frit_exec *exec, const frit_node *attend)
     const frit_cuda_heads heads = {.n_heads = (int)queries->shape[1],
                                    .n_kv_heads = (int)n_kv_heads_of(exec->plan->graph, attend->attend.layer),
                                    .head_size = (int)queries->shape[2]};
-    return frit_cuda_attend_work(exec, &heads, queries->shape[0]);
+    return frit_cuda_attend_work(exec, &heads, attend->attend.window, queries->shape[0]);
 }
 
 // Partial results of attention whose pages are divided among blocks (attend.c). All rows together have as many parts as

@@ -16,7 +16,7 @@ enum { FRIT_CUDA_MOST_KEYS = 256, FRIT_CUDA_MOST_GRAPHS = 128, FRIT_CUDA_LEAST_G
 
 // The values on which the launches of a step depend. A graph can be launched again while its key is equal.
 typedef struct frit_cuda_graph_key {
-    int32_t n_rows, n_outs, n_seqs, page_stride, n_row_tiles, n_picks, n_passes, pad;
+    int32_t n_rows, n_outs, n_seqs, page_stride, n_row_tiles, n_shared_tiles, n_picks, n_passes;
     uint64_t input, scratch, work, picked, picks;   // addresses; each flight has an input of its own
     const frit_exec *exec;
 } frit_cuda_graph_key;

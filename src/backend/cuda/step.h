@@ -19,13 +19,15 @@ typedef enum frit_cuda_step_array {   // arrays of a step's input on the GPU
     FRIT_CUDA_POSITIONS,   // [n_rows]: index of the row's key and value in the page table
     FRIT_CUDA_ANGLES,      // [n_rows]: batch->positions, from which rotations are computed
     FRIT_CUDA_OUT_ROWS,
-    FRIT_CUDA_SEQ_OF,      // [n_rows]: the sequence of each row
-    FRIT_CUDA_SEQS,        // frit_gpu_seq [n_seqs]
-    FRIT_CUDA_PAGES,       // page tables of all groups
-    FRIT_CUDA_ROW_TILES,   // frit_row_tile [n_row_tiles]: up to 64 rows each of a sequence of several rows
-    FRIT_CUDA_PICKS,       // frit_gpu_pick [n_picks]
-    FRIT_CUDA_LISTS,       // biases, counts and masks that picks point to
-    FRIT_CUDA_SCALES,      // f32 [n_seqs, n_adapters]
+    FRIT_CUDA_SEQ_OF,         // [n_rows]: the sequence of each row
+    FRIT_CUDA_SEQS,           // frit_gpu_seq [n_seqs]
+    FRIT_CUDA_PAGES,          // page tables of all groups
+    FRIT_CUDA_ROW_TILES,      // frit_row_tile [n_row_tiles]: up to 64 rows each of a sequence of several rows
+    FRIT_CUDA_SHARED_TILES,   // frit_shared_tile [n_shared_tiles] (shared_pages.h)
+    FRIT_CUDA_SHARED_PAGES,   // [n_single_rows]: pages that the row shares
+    FRIT_CUDA_PICKS,          // frit_gpu_pick [n_picks]
+    FRIT_CUDA_LISTS,          // biases, counts and masks that picks point to
+    FRIT_CUDA_SCALES,         // f32 [n_seqs, n_adapters]
     FRIT_CUDA_STEP_ARRAYS
 } frit_cuda_step_array;
 
@@ -39,7 +41,9 @@ typedef struct frit_cuda_step {
     uint64_t arrays[FRIT_CUDA_STEP_ARRAYS];
     int32_t page_stride;   // entries of a row of the GPU's page tables: a power of two
     int32_t n_row_tiles;
-    int32_t n_single_rows;       // rows at the beginning that are in no row tile
+    int32_t n_single_rows;   // rows at the beginning that are in no row tile
+    int32_t shared_group;    // group of layers whose pages are read once for several rows; -1: none
+    int32_t n_shared_tiles;
     int32_t n_picks, n_passes;   // launched with the step's other kernels; 0: launched later
     uint64_t scratch, inputs, work, streamed;
     uint64_t picked, picks;   // tokens that the step before picked, and that this one picks

@@ -4,6 +4,7 @@
 #include "backend/cuda/ops/attend.h"
 #include "backend/cuda/ops/rows.h"
 #include "backend/cuda/picks.h"
+#include "backend/cuda/shared_pages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,21 @@ static int32_t n_row_tiles_of(const frit_batch *batch)
     return n;
 }
 
-static void list_arrays(const frit_batch *batch, int32_t page_stride, int32_t n_picks, input_array *arrays)
+// Finds the tiles of rows that share pages. n_pages: [FRIT_CUDA_SHARED_MOST_ROWS].
+static int32_t find_shared(const frit_batch *batch, const frit_cuda_step *step, int32_t *n_pages,
+                           frit_shared_tile *tiles)
 {
+    const int32_t n = step->n_single_rows;
+    if (step->shared_group < 0 || n < FRIT_CUDA_SHARED_LEAST_ROWS || n > FRIT_CUDA_SHARED_MOST_ROWS ||
+        n > batch->n_seqs || batch->seqs[n - 1].n_rows != 1 || batch->seqs[n - 1].first_row != n - 1)
+        return 0;
+    return frit_cuda_find_shared(batch, n, step->shared_group, n_pages, tiles);
+}
+
+static void list_arrays(const frit_batch *batch, const frit_cuda_step *step, int32_t n_picks, input_array *arrays)
+{
+    const int32_t page_stride = step->page_stride;
+    const size_t n_shared_rows = step->n_shared_tiles > 0 ? (size_t)step->n_single_rows : 0;
     const size_t n_rows = (size_t)batch->n_rows, n_seqs = (size_t)batch->n_seqs, word = sizeof(int32_t);
     arrays[FRIT_CUDA_TOKENS] = (input_array){batch->tokens, n_rows * word};
     arrays[FRIT_CUDA_POSITIONS] = (input_array){NULL, n_rows * word};
@@ -44,6 +58,8 @@ static void list_arrays(const frit_batch *batch, int32_t page_stride, int32_t n_
     arrays[FRIT_CUDA_SEQS] = (input_array){NULL, n_seqs * sizeof(frit_gpu_seq)};
     arrays[FRIT_CUDA_PAGES] = (input_array){NULL, (size_t)batch->n_groups * n_seqs * (size_t)page_stride * word};
     arrays[FRIT_CUDA_ROW_TILES] = (input_array){NULL, (size_t)n_row_tiles_of(batch) * sizeof(frit_row_tile)};
+    arrays[FRIT_CUDA_SHARED_TILES] = (input_array){NULL, (size_t)step->n_shared_tiles * sizeof(frit_shared_tile)};
+    arrays[FRIT_CUDA_SHARED_PAGES] = (input_array){NULL, n_shared_rows * word};
     arrays[FRIT_CUDA_PICKS] = (input_array){NULL, (size_t)n_picks * sizeof(frit_gpu_pick)};
     arrays[FRIT_CUDA_SCALES] =
         (input_array){batch->scales, batch->scales ? n_seqs * (size_t)batch->n_adapters * sizeof *batch->scales : 0};
@@ -146,7 +162,9 @@ frit_status frit_cuda_step_upload(frit_cuda_device *d, frit_cuda_flight *flight,
     while (step->page_stride < batch->page_stride) step->page_stride *= 2;
     step->n_row_tiles = n_row_tiles_of(batch);
     step->n_single_rows = step->n_row_tiles > 0 ? n_single_seqs_of(batch) : batch->n_rows;
-    list_arrays(batch, step->page_stride, flight->n_picks, arrays);
+    int32_t n_pages[FRIT_CUDA_SHARED_MOST_ROWS];
+    step->n_shared_tiles = find_shared(batch, step, n_pages, NULL);
+    list_arrays(batch, step, flight->n_picks, arrays);
     for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
         offsets[i] = n_bytes;
         n_bytes += (arrays[i].n_bytes + LINE - 1) / LINE * LINE;
@@ -162,6 +180,10 @@ frit_status frit_cuda_step_upload(frit_cuda_device *d, frit_cuda_flight *flight,
                (frit_gpu_seq *)(void *)(host + offsets[FRIT_CUDA_SEQS]));
     write_pages(batch, step->page_stride, (int32_t *)(void *)(host + offsets[FRIT_CUDA_PAGES]));
     write_row_tiles(batch, (frit_row_tile *)(void *)(host + offsets[FRIT_CUDA_ROW_TILES]));
+    if (step->n_shared_tiles > 0) {
+        find_shared(batch, step, n_pages, (frit_shared_tile *)(void *)(host + offsets[FRIT_CUDA_SHARED_TILES]));
+        memcpy(host + offsets[FRIT_CUDA_SHARED_PAGES], n_pages, arrays[FRIT_CUDA_SHARED_PAGES].n_bytes);
+    }
     const frit_cuda_picks_staging staging = {.picks = (frit_gpu_pick *)(void *)(host + offsets[FRIT_CUDA_PICKS]),
                                              .lists = host + offsets[FRIT_CUDA_LISTS],
                                              .lists_address = step->arrays[FRIT_CUDA_LISTS]};

@@ -115,7 +115,8 @@ typedef struct frit_attend_args {
     frit_gpu_ptr pages;               // i32 [seqs, page_stride]
     frit_gpu_ptr keys, values;        // this layer's part of page 0
     frit_gpu_ptr sinks;               // f32 [heads]
-    frit_gpu_ptr partial;             // f32 [rows, query tiles, splits, queries of a tile, head size + 2]
+    frit_gpu_ptr partial;             // f32 [rows, query tiles, shared + own parts, queries of a tile, head size + 2]
+    frit_gpu_ptr n_shared;            // with SHARED_PARTS: i32 [rows]: pages at the beginning that attend_rows has read
     frit_gpu_ptr arrived;             // u32 [rows, query tiles], zero between launches
     frit_gpu_ptr out;                 // OUT [rows, heads * head size]
     float softcap, inverse_softcap;   // times log2(e), and one over that
@@ -187,13 +188,21 @@ typedef struct frit_row_tile {
     int row, n_rows, position, seq;   // row, position: of the first row
 } frit_row_tile;
 
+// With SHARED_PARTS: rows of sequences that begin with the same pages, and see all positions of these.
+enum { FRIT_GPU_SHARED_ROWS = 64 };
+typedef struct frit_shared_tile {
+    int n_rows, n_pages, seq, pad;   // seq: one of the sequences
+    int rows[FRIT_GPU_SHARED_ROWS];
+} frit_shared_tile;
+
 typedef struct frit_attend_rows_args {
     frit_gpu_ptr q;                   // f16 [rows, heads * head size], scaled by log2(e) / sqrt(head size)
-    frit_gpu_ptr tiles;               // frit_row_tile [grid]
+    frit_gpu_ptr tiles;               // frit_row_tile, or frit_shared_tile [grid]
     frit_gpu_ptr pages;               // i32 [seqs, page_stride]
     frit_gpu_ptr keys, values;        // this layer's part of page 0
     frit_gpu_ptr sinks;               // f32 [heads]
     frit_gpu_ptr out;                 // OUT [rows, heads * head size]
+    frit_gpu_ptr partial;             // with SHARED_PARTS: of frit_attend_args
     float softcap, inverse_softcap;   // times log2(e), and one over that
     int page_stride, pad;
 } frit_attend_rows_args;

@@ -7,11 +7,14 @@
 // as they are (cache.cuh). Pages of other types are copied as they are, and the block converts two of them to f16 in
 // the same order before its warps read them.
 //
-// Grid: tiles of rows, HEADS; 128 threads.
+// With SHARED_PARTS, a tile has rows of several sequences that begin with the same pages (frit_shared_tile). A block
+// computes a part of these pages, and writes sums that attend.cu joins with those of a row's own pages.
+//
+// Grid: tiles of rows, HEADS; with SHARED_PARTS: tiles * SHARED_PARTS, HEADS; 128 threads.
 //
 // Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 32), KEY_TYPE, VALUE_TYPE (pages.cuh), PAGE_BYTES, WINDOW
 // (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT (NUMBERS_F32, NUMBERS_F16 or
-// NUMBERS_BF16).
+// NUMBERS_BF16). SHARED_PARTS (0: none), and with it SPLITS (of attend.cu).
 #include "activation.cuh"
 #include "pages.cuh"
 #include "rows.cuh"
@@ -22,6 +25,17 @@
 #define IS_CODED   (KEY_TYPE != FRIT_GPU_CACHE_F16 || VALUE_TYPE != FRIT_GPU_CACHE_F16)
 #define COMING     (2 * (KEY_BYTES + VALUE_BYTES))   // bytes of two pages as they are in the cache
 #define NONE       (-1e30f)
+
+#ifndef SHARED_PARTS
+#define SHARED_PARTS 0
+#define SPLITS       1
+#endif
+#include "shared_parts.cuh"
+
+#define GROUP       (HEADS / KV_HEADS)
+#define QUERIES     (GROUP < 8 ? GROUP : 8)   // as in attend.cuh
+#define QUERY_TILES ((GROUP + 7) / 8)
+#define PART        (HEAD + 2)
 
 // Offset of unit u of the key at position p. Keys of an odd multiple of 64 bytes have no bank conflicts without it.
 DEVICE int unit_at(int p, int u)
@@ -170,28 +184,73 @@ DEVICE void score(frag (&scores)[8], const u32 (&q)[CHUNKS][8], const char *keys
 }
 
 // Masks scores of positions that a row does not see. first: position of scores[0]; row: position of the lane's upper
-// row; the lower row is 8 positions later.
+// row; the lower row is 8 positions later. With SHARED_PARTS all rows see the positions up to `row`.
 DEVICE void mask(frag (&scores)[8], int first, int row, int lane)
 {
 #pragma unroll
     for (int n = 0; n < 8; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int p = first + n / 4 * 32 + position_of(n % 4, lane % 4 * 2 + i % 2), own = row + i / 2 * 8;
+            const int p = first + n / 4 * 32 + position_of(n % 4, lane % 4 * 2 + i % 2),
+                      own = SHARED_PARTS ? row : row + i / 2 * 8;
             if (p > own || (WINDOW && p <= own - WINDOW)) scores[n].v[i] = NONE;
         }
+}
+
+// What a block computes: rows of a tile, and the pages that they see.
+struct block_rows {
+    int n_rows, seq, begin, end;
+    int first_row, position;   // of the first row; with SHARED_PARTS: the last position of all rows
+    const int *rows;           // with SHARED_PARTS
+    int part, n_parts;
+};
+
+DEVICE block_rows rows_of_block(const frit_attend_rows_args &a)
+{
+    block_rows b;
+    if (SHARED_PARTS) {
+        const int n_most = SHARED_PARTS ? SHARED_PARTS : 1;
+        const frit_shared_tile *tile = (const frit_shared_tile *)a.tiles + blockIdx.x / n_most;
+        const int each = shared_pages_each(tile->n_pages);
+        b.part = (int)blockIdx.x % n_most;
+        b.n_parts = n_shared_parts(tile->n_pages);
+        b.n_rows = tile->n_rows, b.seq = tile->seq, b.rows = tile->rows;
+        b.begin = b.part * each, b.end = min(b.begin + each, tile->n_pages);
+        b.first_row = 0, b.position = b.end * 32 - 1;
+    } else {
+        // Late positions take longest, so their blocks start first.
+        const frit_row_tile tile = ((const frit_row_tile *)a.tiles)[gridDim.x - 1 - blockIdx.x];
+        b.n_rows = tile.n_rows, b.seq = tile.seq, b.first_row = tile.row, b.position = tile.position;
+        b.begin = WINDOW ? max(tile.position - WINDOW + 1, 0) / 32 : 0;
+        b.end = (tile.position + tile.n_rows + 31) / 32;
+        b.rows = nullptr, b.part = b.n_parts = 0;
+    }
+    return b;
+}
+
+// The step's row of row r of the block.
+DEVICE int row_of(const block_rows &b, int r)
+{
+    return SHARED_PARTS ? b.rows[r] : b.first_row + r;
+}
+
+// The part of a row and a head in the memory that attend.cu joins.
+DEVICE float *part_of(const frit_attend_rows_args &a, const block_rows &b, int row, int head)
+{
+    const int at = head % GROUP, tile = head / GROUP * QUERY_TILES + at / 8;
+    const long long parts = (long long)(row * (KV_HEADS * QUERY_TILES) + tile) * ALL_PARTS;
+    return (float *)a.partial + ((parts + SHARED_PARTS - b.n_parts + b.part) * QUERIES + at % 8) * PART;
 }
 
 extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_rows_args a)
 {
     extern __shared__ __align__(128) char shared[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y;
-    // Late positions take longest, so their blocks start first.
-    const frit_row_tile tile = ((const frit_row_tile *)a.tiles)[gridDim.x - 1 - blockIdx.x];
+    const block_rows tile = rows_of_block(a);
+    if (SHARED_PARTS && tile.part >= tile.n_parts) return;   // uniform over the block
     const int kv_head = head / (HEADS / KV_HEADS);
     const int *pages = (const int *)a.pages + (long long)tile.seq * a.page_stride;
-    const int begin = WINDOW ? max(tile.position - WINDOW + 1, 0) / 32 : 0,
-              end = (tile.position + tile.n_rows + 31) / 32;
+    const int begin = tile.begin, end = tile.end;
     const u32 to = shared_address(shared);
     let_next_kernel_start();
     wait_for_kernel_before();
@@ -200,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
     u32 q[CHUNKS][8];   // four words of the upper row, four of the lower row
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        const int row = tile.row + min(warp * 16 + lane / 4 + i * 8, tile.n_rows - 1);
+        const int row = row_of(tile, min(warp * 16 + lane / 4 + i * 8, tile.n_rows - 1));
         const uint4 *from = (const uint4 *)((const u16 *)a.q + ((long long)row * HEADS + head) * HEAD) + lane % 4;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
@@ -212,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
 #pragma unroll
     for (int d = 0; d < HEAD / 8; d++) sums[d] = frag{{0, 0, 0, 0}};
     row_state state[2] = {{NONE, 0}, {NONE, 0}};
-    const int own = tile.position + warp * 16 + lane / 4, lowest = tile.position + warp * 16;
+    const int lowest = tile.position + (SHARED_PARTS ? 0 : warp * 16), own = lowest + (SHARED_PARTS ? 0 : lane / 4);
 
     for (int page = begin, stage = 0; page < end; page += 2, stage ^= 1) {
         __syncthreads();   // all warps have read the stage that is overwritten now
@@ -283,12 +342,20 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
         float total = state[i].total;
         total += __shfl_xor_sync(~0u, total, 1);
         total += __shfl_xor_sync(~0u, total, 2);
-        if (HAS_SINKS)   // a sink is one more score, whose value is 0
+        if (HAS_SINKS && !SHARED_PARTS)   // a sink is one more score, whose value is 0
             total += exp2_fast(((const float *)a.sinks)[head] * 1.4426950408889634f - state[i].largest);
         const float factor = __fdividef(1.f, total);
         const int r = warp * 16 + lane / 4 + i * 8;
         if (r >= tile.n_rows) continue;
-        const long long at = ((long long)(tile.row + r) * HEADS + head) * HEAD + lane % 4 * 2;
+        if (SHARED_PARTS) {
+            float *part = part_of(a, tile, row_of(tile, r), head);
+#pragma unroll
+            for (int d = 0; d < HEAD / 8; d++)
+                *(float2 *)(part + d * 8 + lane % 4 * 2) = make_float2(sums[d].v[i * 2], sums[d].v[i * 2 + 1]);
+            if (lane % 4 == 0) part[HEAD] = state[i].largest, part[HEAD + 1] = total;
+            continue;
+        }
+        const long long at = ((long long)(tile.first_row + r) * HEADS + head) * HEAD + lane % 4 * 2;
 #pragma unroll
         for (int d = 0; d < HEAD / 8; d++) {
             const float x = sums[d].v[i * 2] * factor, y = sums[d].v[i * 2 + 1] * factor;

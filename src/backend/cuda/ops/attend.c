@@ -5,6 +5,7 @@
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/cache.h"
 #include "backend/cuda/ops/rows.h"
+#include "backend/cuda/shared_pages.h"
 
 enum { FAR_FROM = 64 };   // pages of 32 positions
 
@@ -63,6 +64,24 @@ static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, cons
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
+// The pages that the rows of a tile share.
+static frit_status run_shared(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const float softcap = softcap_of(l);
+    const frit_attend_rows_args args = {.q = frit_cuda_resolve(step, l->x[0]),
+                                        .tiles = step->arrays[FRIT_CUDA_SHARED_TILES],
+                                        .pages = frit_cuda_pages_of(l, step),
+                                        .keys = l->attend_fast.keys,
+                                        .values = l->attend_fast.values,
+                                        .partial = step->work,
+                                        .softcap = softcap,
+                                        .inverse_softcap = softcap != 0 ? 1 / softcap : 0,
+                                        .page_stride = step->page_stride};
+    frit_cuda_kernel one = *l->attend_fast.shared;
+    one.grid[0] = (unsigned)(step->n_shared_tiles * FRIT_CUDA_SHARED_PARTS);
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
 static uint64_t row_bytes_of(const frit_node *node, size_t number_bytes)
 {
     return (uint64_t)node->shape[1] * (uint64_t)node->shape[2] * number_bytes;
@@ -77,6 +96,7 @@ static frit_status run_single_rows(frit_cuda_device *d, const frit_cuda_launch *
     const uint64_t r = (uint64_t)first, q_bytes = row_bytes_of(l->node->src[0], sizeof(uint16_t)),
                    out_bytes = row_bytes_of(l->node->src[0], sizeof(float));   // parts of a step are f32
     const float softcap = softcap_of(l);
+    const bool is_shared = a->beside && step->n_shared_tiles > 0;
     const frit_attend_args args = {.q = frit_cuda_resolve(step, l->x[0]) + r * q_bytes,
                                    .positions = step->arrays[FRIT_CUDA_POSITIONS] + r * sizeof(int32_t),
                                    .seq_of = step->arrays[FRIT_CUDA_SEQ_OF] + r * sizeof(int32_t),
@@ -86,12 +106,13 @@ static frit_status run_single_rows(frit_cuda_device *d, const frit_cuda_launch *
                                    .sinks = frit_cuda_resolve(step, l->x[3]),
                                    .softcap = softcap,
                                    .inverse_softcap = softcap != 0 ? 1 / softcap : 0,
-                                   .partial = frit_cuda_resolve(step, l->x[1]),
-                                   .arrived = frit_cuda_resolve(step, l->x[2]),
+                                   .partial = is_shared ? step->work : frit_cuda_resolve(step, l->x[1]),
+                                   .n_shared = is_shared ? step->arrays[FRIT_CUDA_SHARED_PAGES] : 0,
+                                   .arrived = frit_cuda_resolve(step, l->x[is_shared ? 4 : 2]),
                                    .out = frit_cuda_resolve(step, l->y) + r * out_bytes,
                                    .page_stride = step->page_stride};
     const bool is_far = v->far && (!v->kernel || step->page_stride >= FAR_FROM);
-    frit_cuda_kernel kernel = is_far ? *v->far : *v->kernel;
+    frit_cuda_kernel kernel = is_shared ? *a->beside : is_far ? *v->far : *v->kernel;
     kernel.grid[1] = (unsigned)n_rows;
     return frit_cuda_kernel_launch(&d->gpu, &kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
@@ -101,6 +122,7 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
     const int32_t n_rows = l->attend_fast.rows ? step->n_single_rows : step->batch->n_rows;
     const int32_t most = l->attend_fast.most_rows ? l->attend_fast.most_rows : n_rows;
     if (n_rows < step->batch->n_rows) FRIT_TRY(run_rows(d, l, step));
+    if (l->attend_fast.shared && step->n_shared_tiles > 0) FRIT_TRY(run_shared(d, l, step));
     for (int32_t i = 0; i < n_rows; i += most)
         FRIT_TRY(run_single_rows(d, l, step, i, n_rows - i < most ? n_rows - i : most));
     return FRIT_OK;
@@ -206,10 +228,38 @@ static frit_status take_rows(frit_exec *exec, const frit_cuda_attend *attend, fr
     return frit_cuda_kernel_get(exec->device, &kernel, &l->attend_fast.rows);
 }
 
-uint64_t frit_cuda_attend_work(const frit_exec *exec, const frit_cuda_heads *heads, int64_t n_rows)
+uint64_t frit_cuda_attend_work(const frit_exec *exec, const frit_cuda_heads *heads, int window, int64_t n_rows)
 {
-    if (!exec->device->is_deterministic) return 0;
-    return bytes_of_parts(heads, at_most(n_rows, FRIT_CUDA_ATTEND_ONLY_ROWS), FRIT_CUDA_ATTEND_ONLY_PARTS);
+    if (exec->device->is_deterministic)
+        return bytes_of_parts(heads, at_most(n_rows, FRIT_CUDA_ATTEND_ONLY_ROWS), FRIT_CUDA_ATTEND_ONLY_PARTS);
+    if (window || n_rows < FRIT_CUDA_ATTEND_ROWS_FROM) return 0;
+    return bytes_of_parts(heads, at_most(n_rows, FRIT_CUDA_SHARED_MOST_ROWS), FRIT_CUDA_SHARED_PARTS + 1);
+}
+
+// Adds the kernels for pages that sequences share. The parts lie in the work memory, where no product's results are
+// between the two launches. Layers with windows have none: their first pages are not seen by late rows.
+static frit_status take_shared(frit_exec *exec, const frit_cuda_attend *attend, int64_t n_rows, frit_cuda_launch *l)
+{
+    enum { WARPS = 4 };
+    const frit_cuda_heads *heads = &attend->heads;
+    const uint64_t n_bytes = frit_cuda_attend_work(exec, heads, attend->window, n_rows);
+    frit_cuda_attend shared = *attend;
+    frit_cuda_kernel rows, beside;
+    if (attend->window || (exec->shared_group >= 0 && exec->shared_group != l->group)) return FRIT_OK;
+    shared.shared_parts = FRIT_CUDA_SHARED_PARTS;
+    shared.own_parts = 1;
+    FRIT_TRY(frit_cuda_attend_rows_kernel(&shared, &exec->device->gpu, &rows));
+    shared.stages = frit_cuda_attend_stages(heads, &exec->device->gpu);
+    if (!is_always_far(&shared)) shared.stages = 0;
+    FRIT_TRY(frit_cuda_attend_kernel(&shared, shared.own_parts, shared.stages ? 0 : WARPS, &beside));
+    FRIT_TRY(frit_cuda_kernel_get(exec->device, &rows, &l->attend_fast.shared));
+    FRIT_TRY(frit_cuda_kernel_get(exec->device, &beside, &l->attend_fast.beside));
+    if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
+    exec->shared_group = l->group;
+    l->x[4].where = FRIT_CUDA_FIXED;
+    const uint64_t n_arrived =
+        (uint64_t)at_most(n_rows, FRIT_CUDA_SHARED_MOST_ROWS) * (uint64_t)frit_cuda_query_tiles(heads);
+    return frit_cuda_plan_alloc(exec, n_arrived * sizeof(uint32_t), true, &l->x[4].at);
 }
 
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
@@ -238,5 +288,6 @@ frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
     if (exec->device->is_deterministic) return add_only_variant(exec, &attend, node->shape[0], l);
     FRIT_TRY(add_variants(exec, &attend, node->shape[0], l));
     if (node->shape[0] < FRIT_CUDA_ATTEND_ROWS_FROM) return FRIT_OK;
-    return take_rows(exec, &attend, l);
+    FRIT_TRY(take_rows(exec, &attend, l));
+    return take_shared(exec, &attend, node->shape[0], l);
 }

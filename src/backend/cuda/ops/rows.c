@@ -104,6 +104,7 @@ void frit_cuda_define_attend(frit_cuda_kernel *kernel, const frit_cuda_attend *a
     frit_cuda_define(kernel, "HAS_SOFTCAP", attend->has_softcap);
     frit_cuda_define(kernel, "HAS_SINKS", attend->has_sinks);
     frit_cuda_define(kernel, "OUT", attend->out);
+    if (attend->shared_parts) frit_cuda_define(kernel, "SHARED_PARTS", attend->shared_parts);
 }
 
 static int group_of(const frit_cuda_heads *heads)
@@ -213,6 +214,7 @@ frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const f
     kernel->grid[1] = (unsigned)attend->heads.n_heads;
     kernel->shared_bytes = (unsigned)n_shared;
     frit_cuda_define_attend(kernel, attend);
+    if (attend->shared_parts) frit_cuda_define(kernel, "SPLITS", attend->own_parts);
     return FRIT_OK;
 }
 

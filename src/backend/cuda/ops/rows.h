@@ -55,9 +55,11 @@ typedef struct frit_cuda_attend {
     bool has_softcap, has_sinks;
     frit_cuda_numbers out;   // bf16: attend_rows.cu only
     int stages;              // pages that a warp copies ahead (sm_90 only); 0: it reads pages from global memory
+    int shared_parts;        // parts of pages that several sequences share; 0: none
+    int own_parts;           // with shared_parts: of a row's own pages
 } frit_cuda_attend;
 
-enum { FRIT_CUDA_ROWS_OF_TILE = 64, FRIT_CUDA_QUERY_TILE = 8 };
+enum { FRIT_CUDA_ROWS_OF_TILE = 64, FRIT_CUDA_QUERY_TILE = 8, FRIT_CUDA_SHARED_PARTS = 8 };
 
 // Each function fills in file, defines and threads. FRIT_E_UNSUPPORTED: the kernel does not support the shape.
 frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kernel *kernel);

@@ -21,7 +21,8 @@
 //
 // Defined before: HEADS, KV_HEADS, HEAD (a multiple of 32), KEY_TYPE, VALUE_TYPE (pages.cuh), PAGE_BYTES, SPLITS,
 // ATTEND_WARPS (of a block), WINDOW (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT
-// (NUMBERS_F32 or NUMBERS_F16).
+// (NUMBERS_F32 or NUMBERS_F16), SHARED_PARTS (0: none; otherwise a row's first pages may be read already, and their
+// parts wait to be joined; WINDOW is 0 then).
 #pragma once
 #include "activation.cuh"
 #include "args.h"
@@ -31,6 +32,10 @@
 #ifndef ATTEND_STAGES
 #define ATTEND_STAGES 0
 #endif
+#ifndef SHARED_PARTS
+#define SHARED_PARTS 0
+#endif
+#include "shared_parts.cuh"
 
 #define GROUP                (HEADS / KV_HEADS)        // query heads of a key/value head
 #define QUERIES              (GROUP < 8 ? GROUP : 8)   // query heads of a tile
@@ -336,6 +341,7 @@ DEVICE tile_heads heads_of_tile(int tile)
 // The pages of a part, and the first page of this warp.
 struct part_pages {
     int first, end, n_active;   // n_active: parts that have pages
+    int n_shared;               // parts of shared pages
     int n_positions, page;      // page: number of this warp's first page
 };
 
@@ -364,7 +370,9 @@ DEVICE part_pages attend_pages(const frit_attend_args &a, int row, int split)
     p.page = __ldcg(pages + min(split * ATTEND_WARPS + warp, a.page_stride - 1));
     p.n_positions = __ldcg((const int *)a.positions + row) + 1;
     // One block has all pages of a short context: joining parts through memory would take longer.
-    const int begin = WINDOW ? max(p.n_positions - WINDOW, 0) / 32 : 0, end = (p.n_positions + 31) / 32;
+    const int n_shared = SHARED_PARTS ? __ldcg((const int *)a.n_shared + row) : 0;   // pages
+    const int begin = WINDOW ? max(p.n_positions - WINDOW, 0) / 32 : n_shared, end = (p.n_positions + 31) / 32;
+    p.n_shared = SHARED_PARTS ? n_shared_parts(n_shared) : 0;
     const int n_pages = end - begin, pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS);
     p.n_active = (n_pages + pages_each - 1) / pages_each;
     p.first = begin + split * pages_each;
@@ -518,20 +526,21 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     __syncthreads();
 
     const long long out = (long long)(row * HEADS + heads.first) * HEAD;
-    float *parts = (float *)a.partial + (long long)(row * ALL_QUERY_TILES + tile) * SPLITS * QUERIES * PART;
+    float *parts = (float *)a.partial + (long long)(row * ALL_QUERY_TILES + tile) * ALL_PARTS * QUERIES * PART;
+    const bool is_alone = n_active == 1 && p.n_shared == 0;
     for (int i = threadIdx.x; i < heads.n * HEAD; i += ATTEND_WARPS * 32) {
         const int query = i / HEAD, d = i % HEAD;
         float sum, largest, total;
         join_warps(shared + query * PART, d, sum, largest, total);
-        if (n_active == 1) {
+        if (is_alone) {
             store_result(a, out + i, __fdividef(sum, total + sink_of(a, heads.first + query, largest)));
             continue;
         }
-        float *to = parts + (split * QUERIES + query) * PART;
+        float *to = parts + ((SHARED_PARTS + split) * QUERIES + query) * PART;
         to[d] = sum;
         if (d == 0) to[HEAD] = largest, to[HEAD + 1] = total;
     }
-    if (n_active == 1) return;
+    if (is_alone) return;
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -543,7 +552,8 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     if (!*is_last) return;
     __threadfence();
     for (int query = warp; query < heads.n; query += ATTEND_WARPS) {
-        const joined j = join_blocks(parts + query * PART, n_active, lane);
+        const float *first_part = parts + ((SHARED_PARTS - p.n_shared) * QUERIES + query) * PART;
+        const joined j = join_blocks(first_part, p.n_shared + n_active, lane);
         const float total = j.total + sink_of(a, heads.first + query, j.largest);
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) store_result(a, out + query * HEAD + c * 32 + lane, __fdividef(j.sums[c], total));
