@@ -55,8 +55,8 @@ static void webgpu_close(frit_device *base)
     if (!d) return;
     for (int i = 0; i < FRIT_WEBGPU_FLIGHTS; i++) {
         if (d->flights[i].ticket) frit_webgpu_flight_wait(d, &d->flights[i]);
+        frit_gpu_unmap(&d->gpu, &d->flights[i].readback);
         frit_gpu_buffer_free(&d->gpu, &d->flights[i].readback);
-        free(d->flights[i].rows);
     }
     if (d->ready.commands) frit_gpu_drop_commands(&d->gpu, d->ready.commands);
     frit_webgpu_tensors_free(d);

@@ -65,8 +65,7 @@ typedef struct frit_webgpu_flight {   // a step between submit and the end of it
     uint64_t submit, n_bytes;
     frit_step_output *results;   // of the caller; NULL: there is no output
     int64_t n_outs, width;
-    float *rows;   // [rows_bytes / 4]: the results, for the caller
-    size_t rows_bytes;
+    const float *rows;   // the results, in `readback` while it is mapped: until the flight's next step
 } frit_webgpu_flight;
 
 // Commands of a step like the last one, which are encoded while the last one runs. `key` says what they depend on.

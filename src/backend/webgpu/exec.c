@@ -161,17 +161,10 @@ static frit_webgpu_flight *flight_of(frit_webgpu_device *d, frit_ticket ticket)
 
 static frit_status reserve_readback(frit_webgpu_device *d, frit_webgpu_flight *flight, uint64_t n_bytes)
 {
-    if (flight->readback.n_bytes < n_bytes) {
-        frit_gpu_buffer_free(&d->gpu, &flight->readback);
-        FRIT_TRY(frit_gpu_buffer_new(&d->gpu, n_bytes + n_bytes / 2, FRIT_GPU_READBACK, "results", &flight->readback));
-    }
-    if (flight->rows_bytes >= n_bytes) return FRIT_OK;
-    free(flight->rows);
-    flight->rows_bytes = 0;
-    flight->rows = malloc((size_t)n_bytes);
-    if (!flight->rows) return frit_fail_memory((size_t)n_bytes, "results");
-    flight->rows_bytes = (size_t)n_bytes;
-    return FRIT_OK;
+    frit_gpu_unmap(&d->gpu, &flight->readback);
+    if (flight->readback.n_bytes >= n_bytes) return FRIT_OK;
+    frit_gpu_buffer_free(&d->gpu, &flight->readback);
+    return frit_gpu_buffer_new(&d->gpu, n_bytes + n_bytes / 2, FRIT_GPU_READBACK, "results", &flight->readback);
 }
 
 // Stores in the flight which results the caller wants. Plans without an output have none: four bytes of the scratch
@@ -312,8 +305,8 @@ frit_status frit_webgpu_flight_wait(frit_webgpu_device *d, frit_webgpu_flight *f
 {
     const void *bytes;
     const frit_status status = frit_gpu_map_wait(&d->gpu, &flight->readback, flight->submit, flight->n_bytes, &bytes);
-    if (status == FRIT_OK) memcpy(flight->rows, bytes, (size_t)flight->n_bytes);
-    frit_gpu_unmap(&d->gpu, &flight->readback);
+    flight->rows = bytes;
+    if (status != FRIT_OK) frit_gpu_unmap(&d->gpu, &flight->readback);
     if (status == FRIT_OK && flight->results) deliver_results(flight);
     if (flight->ticket > d->n_done) d->n_done = flight->ticket;
     flight->ticket = 0;
