@@ -19,7 +19,7 @@ def tokens_of(stream: frit.Stream) -> list[int]:
 
 def main() -> None:
     model = frit.Model(sys.argv[1])
-    calls = {"advance": 0, "step": 0, "ahead": 0}
+    calls = {"advance": 0, "step": 0}
     lib = frit._library.lib
 
     def count(name: str, key: str) -> None:
@@ -33,7 +33,7 @@ def main() -> None:
 
     count("frit_engine_advance", "advance")
     count("frit_engine_step", "step")
-    with frit.Engine(model, n_ctx=256, n_sessions=8, device="cuda", gpu_layers="all") as engine:
+    with frit.Engine(model, n_ctx=256, n_sessions=8, device="cuda", gpu_layers="all", deterministic=True) as engine:
         alone = [tokens_of(engine.generate(prompt, **OPTIONS)) for prompt in PROMPTS]
         before = dict(calls)
         streams = [engine.generate(prompt, **OPTIONS) for prompt in PROMPTS]
