@@ -37,6 +37,7 @@ void bench_probe(bench *b);   // sets read_gbs and prints it, once
 void bench_products(bench *b, const char *filter);
 void bench_steps(bench *b, const char *filter);
 void bench_gemm_small(bench *b, const char *filter);
+void bench_gemm_wgmma(bench *b, const char *filter);
 void bench_prefill(bench *b, const char *folder);   // folder: of NVIDIA's libraries; NULL: the loader's
 int check_prefill(bench *b, const char *folder);
 void bench_prompts(bench *b, const char *folder, const char *filter);

@@ -54,7 +54,7 @@ static void record(bench *b, void *ctx)
     const job *j = ctx;
     for (int i = 0; i < j->n_launches; i++) {
         const uint64_t weights = j->weights + (uint64_t)i * j->c->matrix_bytes;
-        const frit_gemm_small_args args = {.weights = {weights}, .x = j->x, .out = j->out, .n_rows = j->c->rows};
+        const frit_gemm_args args = {.weights = {weights}, .x = j->x, .out = j->out, .n_rows = j->c->rows};
         const frit_dequantize_args dequantize = {.tiles = weights, .out = j->out};
         must(frit_cuda_kernel_launch(&b->gpu, &j->c->kernel, b->stream,
                                      j->c->rows ? (const void *)&args : (const void *)&dequantize, FRIT_CUDA_IN_ORDER));

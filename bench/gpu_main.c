@@ -2,7 +2,8 @@
 // Measures the speed of frit's GPU kernels on this machine and prints tables.
 //
 //     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|types [TYPE]|models [FILTER]|load|products [FILTER]|
-//               gemm_small [FILTER]|steps [FILTER]|prompts [FILTER]|prefill|engine MODEL|present]...
+//               gemm_small [FILTER]|gemm_wgmma [FILTER]|steps [FILTER]|prompts [FILTER]|prefill|engine MODEL|
+//               present]...
 //
 // Without arguments all measurements except `engine` run. FILTER selects rows whose text contains it; "." selects all.
 // present: only checks if there is a GPU; exits with 0 (yes) or 1 (no).
@@ -67,8 +68,8 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--nvrtc") == 0) nvrtc = argv[i + 1];
         if (strcmp(argv[i], "--cache") == 0) cache = argv[i + 1];
     }
-    static char *everything[] = {"check", "load", "products", ".", "gemm_small", ".",
-                                 "steps", ".",    "prompts",  ".", "prefill"};
+    static char *everything[] = {"check", "load",  "products", ".",       "gemm_small", ".",      "gemm_wgmma",
+                                 ".",     "steps", ".",        "prompts", ".",          "prefill"};
     char **words = i < argc ? argv + i : everything;
     const int n = i < argc ? argc - i : (int)FRIT_COUNT(everything);
     if (strcmp(words[0], "present") == 0) {
@@ -88,6 +89,7 @@ int main(int argc, char **argv)
         if (strcmp(words[j], "products") == 0) bench_products(&b, filter);
         if (strcmp(words[j], "steps") == 0) bench_steps(&b, filter);
         if (strcmp(words[j], "gemm_small") == 0) bench_gemm_small(&b, filter);
+        if (strcmp(words[j], "gemm_wgmma") == 0) bench_gemm_wgmma(&b, filter);
         if (strcmp(words[j], "engine") == 0 && j + 1 < n) bench_engine(&b, words[j + 1]);
         if (strcmp(words[j], "prefill") == 0) bench_prefill(&b, nvrtc);
         fflush(stdout);

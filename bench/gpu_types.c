@@ -2,6 +2,7 @@
 // Checks all weight types: tiles made on the GPU equal those of plain C, bit for bit, and products and decoded numbers
 // agree with src/quant. Also measures the speed of making tiles.
 #include "backend/cuda/ops/gemm_small.h"
+#include "backend/cuda/ops/gemm_wgmma.h"
 #include "base/time.h"
 #include "base/rng.h"
 #include "gpu.h"
@@ -111,32 +112,34 @@ static double compare_product(bench *b, const matrix *m, int rows, frit_rng *rng
     return error / squares;
 }
 
-// Checks gemm_small.cu from 9 rows on, with splits if there are several blocks of columns.
-static double compare_some(bench *b, const matrix *m, int rows, frit_rng *rng)
+// The error of gemm_small.cu or gemm_wgmma.cu, whose results are in n_parts parts.
+static double compare_gemm(bench *b, const matrix *m, frit_cuda_kernel *kernel, int rows, int n_parts, frit_rng *rng)
 {
-    enum { MOST = FRIT_CUDA_GEMM_SMALL_ROWS };
-    frit_cuda_kernel kernel, *all[] = {&kernel};
-    frit_cuda_gemm_small some = {
-        .rows = (rows + 7) / 8 * 8, .k = m->k, .segments = {{m->dtype, N_ROWS / 16}}, .splits = 2};
-    must(frit_cuda_gemm_small_kernel(&some, &b->gpu, &kernel));
+    frit_cuda_kernel *all[] = {kernel};
     make_kernels(b, all, 1);
-    const size_t n_y = (size_t)(rows * N_ROWS);
-    uint16_t *x = take(sizeof *x * MOST * MAX_K);
-    float *y = take(2 * n_y * sizeof *y);
-    for (int i = 0; i < rows * m->k; i++) x[i] = frit_float_to_half((float)(frit_rng_double(rng) * 2 - 1));
-    const uint64_t from = device_alloc(b, sizeof *x * MOST * MAX_K), to = device_alloc(b, 2 * n_y * sizeof *y);
-    upload(b, from, x, sizeof *x * (size_t)(rows * m->k));
-    const frit_gemm_small_args args = {.weights = {m->tiles}, .x = from, .out = to, .n_rows = rows};
-    must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, &args, FRIT_CUDA_IN_ORDER));
-    download(b, y, to, 2 * n_y * sizeof *y);
+    const size_t n_x = (size_t)(rows * m->k), n_y = (size_t)(rows * N_ROWS);
+    uint16_t *x = take(sizeof *x * n_x);
+    float *y = take((size_t)n_parts * n_y * sizeof *y);
+    for (size_t i = 0; i < n_x; i++) x[i] = frit_float_to_half((float)(frit_rng_double(rng) * 2 - 1));
+    const uint64_t from = device_alloc(b, sizeof *x * n_x), to = device_alloc(b, (size_t)n_parts * n_y * sizeof *y);
+    upload(b, from, x, sizeof *x * n_x);
+    const frit_gemm_args args = {.weights = {m->tiles}, .x = from, .out = to, .n_rows = rows};
+    must(frit_cuda_kernel_launch(&b->gpu, kernel, b->stream, &args, FRIT_CUDA_IN_ORDER));
+    download(b, y, to, (size_t)n_parts * n_y * sizeof *y);
     double error = 0, squares = 0;
     for (size_t i = 0; i < n_y; i++) {
         const uint16_t *row = x + i / N_ROWS * (size_t)m->k;
         const float *numbers = m->numbers + i % N_ROWS * (size_t)m->k;
-        double sum = 0;
+        double sum = 0, found = 0;
         for (int k = 0; k < m->k; k++) sum += (double)frit_half_to_float(row[k]) * numbers[k];
-        error += pow(y[i] + y[n_y + i] - sum, 2);
+        for (int part = 0; part < n_parts; part++) found += y[(size_t)part * n_y + i];
+        error += pow(found - sum, 2);
         squares += sum * sum;
+    }
+    if (!(error / squares < 1e-6)) {
+        printf("%s:", kernel->file);
+        for (int i = 0; i < kernel->n_defines; i++) printf(" %s", kernel->defines[i]);
+        printf(": %d rows, error %.2e\n", rows, error / squares);
     }
     frit_cuda_kernels_free(&b->gpu, all, 1);
     device_free(b, from);
@@ -144,6 +147,31 @@ static double compare_some(bench *b, const matrix *m, int rows, frit_rng *rng)
     free(x);
     free(y);
     return error / squares;
+}
+
+// Checks gemm_small.cu from 9 rows on, with splits if there are several blocks of columns.
+static double compare_some(bench *b, const matrix *m, int rows, frit_rng *rng)
+{
+    frit_cuda_kernel kernel;
+    frit_cuda_gemm_small some = {
+        .rows = (rows + 7) / 8 * 8, .k = m->k, .segments = {{m->dtype, N_ROWS / 16}}, .splits = 2};
+    must(frit_cuda_gemm_small_kernel(&some, &b->gpu, &kernel));
+    return compare_gemm(b, m, &kernel, rows, some.splits, rng);
+}
+
+// Checks gemm_wgmma.cu in a shape that depends on the number of rows.
+static double compare_wgmma(bench *b, const matrix *m, int rows, frit_rng *rng)
+{
+    frit_cuda_kernel kernel;
+    if (!frit_cuda_has_wgmma(&b->gpu)) return 0;
+    frit_cuda_gemm_wgmma some = {.n_rows = rows,
+                                 .rows = rows < 128 ? (rows + 31) / 32 * 32 : 64,
+                                 .k = m->k,
+                                 .segments = {{m->dtype, N_ROWS / 16}},
+                                 .tiles = 1 + rows % 2,
+                                 .splits = 1 + rows % 3 % 2};
+    must(frit_cuda_gemm_wgmma_kernel(&some, &b->gpu, &kernel));
+    return compare_gemm(b, m, &kernel, rows, some.splits, rng);
 }
 
 // Number of f16 or bf16 numbers that differ from plain C.
@@ -198,8 +226,13 @@ int check_types(bench *b, const char *filter)
             const double error = compare_some(b, &m, some_counts[r], &rng);
             if (!(error <= some)) some = error;
         }
+        static const int wgmma_counts[] = {17, 43, 64, 100, 127, 200};
+        for (size_t r = 0; r < FRIT_COUNT(wgmma_counts) && types[i] != FRIT_DTYPE_F32; r++) {
+            const double error = compare_wgmma(b, &m, wgmma_counts[r], &rng);
+            if (!(error <= some)) some = error;
+        }
         const bool is_good = wrong < 0 && n_wrong == 0 && worst < 1e-7 && some < 3e-7;
-        printf("check %s: tiles differ at %d, %d wrong numbers, error of products %.2e, of 12 to 100 rows %.2e: %s\n",
+        printf("check %s: tiles differ at %d, %d wrong numbers, error of products %.2e, of 12 to 200 rows %.2e: %s\n",
                frit_dtype_get(types[i])->name, wrong, n_wrong, worst, some, is_good ? "good" : "WRONG");
         fflush(stdout);
         n_faults += !is_good;

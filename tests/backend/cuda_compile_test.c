@@ -14,10 +14,8 @@
 #include "backend/cuda/ops/gemm_small.h"
 #include "backend/cuda/runtime/sources.h"
 #include "base/file/file.h"
-#include "support/support.h"
+#include "support/compile_kernels.h"
 
-static const frit_cuda_gpu hopper = {
-    .name = "a Hopper GPU", .arch = 90, .n_multiprocessors = 132, .shared_bytes = 232448};
 static const frit_cuda_gpu ampere = {
     .name = "an Ampere GPU", .arch = 80, .n_multiprocessors = 108, .shared_bytes = 166912};
 
@@ -29,53 +27,6 @@ static const frit_cuda_gpu oldest[] = {
     {.name = "a Turing GPU", .arch = 75, .n_multiprocessors = 40, .shared_bytes = 65536},
     {.name = "a Volta GPU", .arch = 70, .n_multiprocessors = 80, .shared_bytes = 98304},
 };
-
-static bool open_nvrtc(frit_nvrtc *nvrtc, int arch)
-{
-    const char *folder = getenv("FRIT_NVRTC");
-    if (frit_nvrtc_open(nvrtc, folder ? folder : project_path("build/tools/nvrtc"), arch) == FRIT_OK) return true;
-    if (frit_nvrtc_open(nvrtc, NULL, arch) == FRIT_OK) return true;
-    print_message("%s: kernels are not compiled\n", frit_error());
-    return false;
-}
-
-typedef struct machine {
-    frit_nvrtc nvrtc;
-    frit_pool *pool;
-    frit_cuda_compiler compiler;
-} machine;
-
-// Skips the test without NVRTC.
-static void open_machine(machine *m, const frit_cuda_gpu *gpu)
-{
-    *m = (machine){0};
-    if (!open_nvrtc(&m->nvrtc, gpu->arch)) skip_because("NVRTC is not installed; tools/setup gpu installs it");
-    assert_ok(frit_pool_new(&m->pool, 2));
-    m->compiler = (frit_cuda_compiler){.nvrtc = &m->nvrtc, .arch = gpu->arch, .wants_report = true};
-}
-
-static void close_machine(machine *m)
-{
-    frit_pool_free(m->pool);
-    frit_nvrtc_close(&m->nvrtc);
-}
-
-static void check_compiled(machine *m, const frit_cuda_kernel *kernel, const char *what, int most_spilled)
-{
-    const char *defines[FRIT_CUDA_MAX_DEFINES];
-    for (int i = 0; i < kernel->n_defines; i++) defines[i] = kernel->defines[i];
-    frit_cuda_program program = {.file = kernel->file, .defines = defines, .n_defines = kernel->n_defines};
-    assert_ok(frit_cuda_compile(&m->compiler, m->pool, &program, 1));
-    assert_memory_equal(program.cubin, "\177ELF", 4);
-    if (program.n_spilled < 0 || program.n_spilled > most_spilled)
-        fail_msg("%s: %d bytes spilled\n%s", what, program.n_spilled, program.report);
-    frit_cuda_programs_free(&program, 1);
-}
-
-static void check_kernel(machine *m, const frit_cuda_kernel *kernel, const char *what)
-{
-    check_compiled(m, kernel, what, 0);
-}
 
 // clang-format off
 static const frit_cuda_heads heads = {.n_heads = 32, .n_kv_heads = 8, .head_size = 128, .page_bytes = 4 << 20};
@@ -352,30 +303,6 @@ static void shapes_that_kernels_of_rows_do_not_take_are_refused(void **state)
     assert_fails(frit_cuda_gemm_small_kernel(&some, &hopper, &kernel), FRIT_E_UNSUPPORTED, "has weights of type f32");
 }
 
-static void small_gemms_compile_without_spills(void **state)
-{
-    (void)state;
-    static const frit_cuda_gemm_small shapes[] = {
-        {.rows = 32, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 320}, {FRIT_DTYPE_Q6_K, 64}}},
-        {.rows = 128, .k = 14336, .segments = {{FRIT_DTYPE_Q6_K, 256}}},
-        {.rows = 64, .k = 2080, .segments = {{FRIT_DTYPE_Q8_0, 8016}}},
-        {.rows = 16, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .tiles = 2, .warps = 8},
-        {.rows = 32, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .is_exact = true},
-        {.rows = 16, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .is_gated = true, .splits = 1},
-        {.rows = 64, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .is_gated = true, .splits = 1},
-        {.rows = 128, .k = 4096, .segments = {{FRIT_DTYPE_Q6_K, 1792}}, .is_gated = true, .splits = 1},
-    };
-    machine m;
-    frit_cuda_kernel kernel;
-    open_machine(&m, &hopper);
-    for (size_t i = 0; i < FRIT_COUNT(shapes); i++) {
-        frit_cuda_gemm_small some = shapes[i];
-        assert_ok(frit_cuda_gemm_small_kernel(&some, &hopper, &kernel));
-        check_kernel(&m, &kernel, "a small gemm");
-    }
-    close_machine(&m);
-}
-
 // Groups of query heads that are one query tile or several, and a last tile with fewer queries.
 static void attention_of_single_rows_compiles_without_spills(void **state)
 {
@@ -615,7 +542,6 @@ int main(void)
         cmocka_unit_test(shapes_that_kernels_of_rows_do_not_take_are_refused),
         cmocka_unit_test(attention_of_single_rows_compiles_without_spills),
         cmocka_unit_test(attention_to_shared_pages_compiles_without_spills),
-        cmocka_unit_test(small_gemms_compile_without_spills),
         cmocka_unit_test(attention_to_caches_of_all_types_compiles_without_spills),
         cmocka_unit_test(the_other_kernels_compile_without_spills),
         cmocka_unit_test(picks_compile_without_spills),

@@ -161,7 +161,7 @@ static bool write_sources(const program *p, const char *folder)
         if (strcmp(p->names[i], p->name) == 0) continue;
         ok = write_file(folder, p->names[i], p->headers[i], false);
     }
-    snprintf(command, sizeof command, "cp '" EMULATOR_FOLDER "/ptx.cuh' '%s/'", folder);
+    snprintf(command, sizeof command, "cp '" EMULATOR_FOLDER "/ptx.cuh' '" EMULATOR_FOLDER "/wgmma.cuh' '%s/'", folder);
     return ok && system(command) == 0;
 }
 

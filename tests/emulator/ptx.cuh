@@ -248,12 +248,22 @@ DEVICE void barrier_wait(u32 barrier, u32 parity)
     emulated_yield();
 }
 
-DEVICE void copy_bulk(u32 to, const void *from, u32 n_bytes, u32 barrier)
+DEVICE void emulated_arrive(u32 barrier)
 {
     u64 *state = emulated_phases(barrier), n_arrivals = *state >> 32 & 0xffff, phases = *state & 0xffffffff;
-    memcpy(shared + to, from, n_bytes);
     *state += (u64)1 << 48;
     if (*state >> 48 == n_arrivals) *state = n_arrivals << 32 | (u32)(phases + 1);
+}
+
+DEVICE void copy_bulk(u32 to, const void *from, u32 n_bytes, u32 barrier)
+{
+    memcpy(shared + to, from, n_bytes);
+    emulated_arrive(barrier);
+}
+
+DEVICE void copy_bulk_more(u32 to, const void *from, u32 n_bytes, u32)
+{
+    memcpy(shared + to, from, n_bytes);
 }
 
 DEVICE void copy_16(u32 to, const void *from)

@@ -5,6 +5,7 @@
 #include "backend/cuda/ops/attend.h"
 #include "backend/cuda/ops/cache.h"
 #include "backend/cuda/ops/gemm_small.h"
+#include "backend/cuda/ops/gemm_wgmma.h"
 #include "backend/cuda/ops/precise.h"
 #include "backend/cuda/ops/linear.h"
 #include "backend/cuda/ops/rows.h"
@@ -61,9 +62,13 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
         }
     }
     if (exec->is_precise) return n_rows * n * sizeof(float);
-    const uint64_t small = is_gemm ? frit_cuda_gemm_small_bytes(&exec->device->gpu, n, n_rows) : 0;
-    const uint64_t results = n_rows * n * sizeof(float);
-    add_bytes(&n_bytes, small > results ? small : results);
+    const frit_cuda_gpu *gpu = &exec->device->gpu;
+    uint64_t results = n_rows * n * sizeof(float);
+    const uint64_t small = is_gemm ? frit_cuda_gemm_small_bytes(gpu, n, n_rows) : 0,
+                   wgmma = is_gemm && frit_cuda_has_wgmma(gpu) ? frit_cuda_gemm_wgmma_bytes(gpu, n, n_rows) : 0;
+    if (small > results) results = small;
+    if (wgmma > results) results = wgmma;
+    add_bytes(&n_bytes, results);
     if (!is_gemm) return n_bytes > partial ? n_bytes : partial;
     add_bytes(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
     add_bytes(&n_bytes, n_rows * k * 2);

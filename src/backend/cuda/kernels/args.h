@@ -91,8 +91,8 @@ typedef struct frit_precise_args {
     int n_rows, stride;
 } frit_precise_args;
 
-// gemm_small.cu
-typedef struct frit_gemm_small_args {
+// gemm_small.cu, gemm_wgmma.cu
+typedef struct frit_gemm_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
     frit_gpu_ptr x;                            // f16 [n_rows, K]
     frit_gpu_ptr scales;                       // f32 [n_rows], factors of rows of x; 0: results are not multiplied
@@ -101,7 +101,7 @@ typedef struct frit_gemm_small_args {
     // out.
     frit_gpu_ptr squares, bounds, out_scales;
     int n_rows, pad;
-} frit_gemm_small_args;
+} frit_gemm_args;
 
 // bounds.cu
 typedef struct frit_bounds_args {

@@ -8,19 +8,16 @@
 //
 // If no kernel follows the product, the results are multiplied by the factor of their row (scales).
 //
-// GATED (one split, one segment, in FRIT_CUDA_ORDER_GATED): out is silu(gate) * value in f16. Each row is scaled by a
-// power of two. No block has a whole row, so the power follows from a bound: |gate| and |value| are at most the length
-// of the row of x times the length of the longest row of weights. The bound is often a thousand times too large;
-// numbers then lie near 2^5, and keep their eleven bits, because f16 has numbers from 2^-24 to 2^16.
+// GATED: out is silu(gate) * value in f16, as gemm_store.cuh says.
 //
 // Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0,
 // TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, STAGES, SHARED_BYTES, HALF_MATH, GATED.
-#include "activation.cuh"
 #include "gemm_small.cuh"
+#include "gemm_store.cuh"
 
 #define GROUPS0 ((TILES0 + GROUP - 1) / GROUP)
 
-static_assert(!GATED || (SPLITS == 1 && TILES1 == 0 && stage_of<TYPE0>::bytes >= ROWS * (GROUP * 16 + 8)),
+static_assert(!GATED || (SPLITS == 1 && TILES1 == 0 && stage_of<TYPE0>::bytes >= GATED_BYTES),
               "gates and values are of one segment, and their results lie where its first stage was");
 static_assert(SHARED_BYTES >= STAGES * stage_of<TYPE0>::bytes && SHARED_BYTES >= STAGES * stage_of<TYPE1>::bytes,
               "the host counts shared memory as it is laid out here");
@@ -28,7 +25,7 @@ static_assert(SHARED_BYTES >= STAGES * stage_of<TYPE0>::bytes && SHARED_BYTES >=
 // ------------------------------------------------------------------------------- the product
 
 // Starts the copy of 256 columns of all rows.
-DEVICE void fetch_rows(const frit_gemm_small_args &a, int block, char *shared)
+DEVICE void fetch_rows(const frit_gemm_args &a, int block, char *shared)
 {
     const int column = block * 256;
     const u32 to = shared_address(shared);
@@ -43,52 +40,15 @@ DEVICE void fetch_rows(const frit_gemm_small_args &a, int block, char *shared)
 }
 
 template <int TYPE>
-DEVICE void fetch_block(const frit_gemm_small_args &a, const char *tiles, int n_tiles, int first, int block, char *to)
+DEVICE void fetch_block(const frit_gemm_args &a, const char *tiles, int n_tiles, int first, int block, char *to)
 {
     fetch_tiles<TYPE>(tiles, n_tiles, first, block, shared_address(to));
     fetch_rows(a, block, to);
 }
 
-// Stores activated gates times values, through shared memory, so that 16 bytes of a row are written at once.
-template <int TYPE>
-DEVICE void store_gated(const frit_gemm_small_args &a, int n_tiles, int first, const frag (&sums)[TILES][ROWS / 8],
-                        char *shared)
-{
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    u16 *out = (u16 *)shared;   // [ROWS][GROUP * 8]
-    float *factors = (float *)(shared + ROWS * GROUP * 16), *scale = factors + ROWS;
-    __syncthreads();   // all warps have read the last stage, which lies here
-    for (int row = threadIdx.x; row < ROWS; row += WARPS * 32) {
-        const bool is_there = row < a.n_rows;
-        const float *longest = (const float *)a.bounds;
-        const float most = is_there ? ((const float *)a.squares)[row] * sqrtf(longest[0]) * sqrtf(longest[1]) : 0;
-        factors[row] = is_there ? ((const float *)a.scales)[row] * (1.f / f16_tile<TYPE>::times) : 0;
-        scale[row] = 16 * half_scale(most);   // to [2^14, 2^15)
-        if (blockIdx.x == 0 && is_there) ((float *)a.out_scales)[row] = 1 / scale[row];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < TILES; i++)
-#pragma unroll
-        for (int n = 0; n < ROWS / 8; n++)
-#pragma unroll
-            for (int j = 0; j < 2; j++) {
-                const int row = n * 8 + lane % 4 * 2 + j;
-                const float gate = sums[i][n].v[j] * factors[row], value = sums[i][n].v[j + 2] * factors[row];
-                out[row * (GROUP * 8) + (warp * TILES + i) * 8 + lane / 4] =
-                    float_to_half(activate<ACT_SILU>(gate) * value * scale[row]);
-            }
-    __syncthreads();
-    for (int i = threadIdx.x; i < ROWS * GROUP; i += WARPS * 32) {
-        const int row = i / GROUP, tile = first + i % GROUP;
-        if (row < a.n_rows && tile < n_tiles)
-            ((uint4 *)a.out)[(long long)row * TILES0 + tile] = ((const uint4 *)out)[i];
-    }
-}
-
 // Computes row tiles from `first` on of a segment, whose results begin at number `at` of a row.
 template <int TYPE>
-DEVICE void multiply(const frit_gemm_small_args &a, frit_gpu_ptr weights, int n_tiles, int first, int at, char *shared)
+DEVICE void multiply(const frit_gemm_args &a, frit_gpu_ptr weights, int n_tiles, int first, int at, char *shared)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, split = blockIdx.y;
     const int begin = BLOCKS * split / SPLITS, end = BLOCKS * (split + 1) / SPLITS;
@@ -118,29 +78,13 @@ DEVICE void multiply(const frit_gemm_small_args &a, frit_gpu_ptr weights, int n_
         if (++stage == STAGES) stage = 0;
     }
     if constexpr (GATED) {
-        store_gated<TYPE>(a, n_tiles, first, sums, shared);
+        store_gated<TYPE>(a, n_tiles, first, 0, sums, shared);
         return;
     }
-    const int width = (TILES0 + TILES1) * 16;
-    float *out = (float *)a.out + (long long)split * a.n_rows * width + at;
-    const float *scales = (const float *)a.scales;
-#pragma unroll
-    for (int i = 0; i < TILES; i++) {
-        const int tile = first + warp * TILES + i;
-        if (tile >= n_tiles) continue;
-#pragma unroll
-        for (int n = 0; n < ROWS / 8; n++)
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                const int row = n * 8 + lane % 4 * 2 + j % 2;
-                if (row < a.n_rows)
-                    out[(long long)row * width + tile * 16 + lane / 4 + j / 2 * 8] =
-                        sums[i][n].v[j] * (1.f / f16_tile<TYPE>::times) * (scales ? scales[row] : 1);
-            }
-    }
+    store_sums<TYPE>(a, split, n_tiles, first + warp * TILES, 0, at, sums);
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32, WARPS > 8) gemm_small(const frit_gemm_small_args a)
+extern "C" __global__ void __launch_bounds__(WARPS * 32, WARPS > 8) gemm_small(const frit_gemm_args a)
 {
     extern __shared__ __align__(128) char shared[];
     const int group = blockIdx.x;

@@ -177,14 +177,14 @@ static frit_status run_trial(frit_cuda_device *d, const void *ctx)
 {
     const trial *t = ctx;
     for (int i = 0; i < t->request->n_matrices; i++) {
-        const frit_gemm_small_args args = {.weights = {t->request->matrices[i][0], t->request->matrices[i][1]},
-                                           .x = t->x,
-                                           .scales = t->small.is_gated ? t->x : 0,
-                                           .out = t->out,
-                                           .squares = t->x,
-                                           .bounds = t->x,
-                                           .out_scales = t->x,
-                                           .n_rows = t->small.rows};
+        const frit_gemm_args args = {.weights = {t->request->matrices[i][0], t->request->matrices[i][1]},
+                                     .x = t->x,
+                                     .scales = t->small.is_gated ? t->x : 0,
+                                     .out = t->out,
+                                     .squares = t->x,
+                                     .bounds = t->x,
+                                     .out_scales = t->x,
+                                     .n_rows = t->small.rows};
         FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, &t->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING));
     }
     return FRIT_OK;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Launches of gemms. The input is converted to f16 unless it is f16 already (f16_input.h). The product is computed by
-// gemm_small.h or cuBLASLt. A last kernel scales the results and adds residual, activation or norm.
+// gemm_small.h, gemm_wgmma.h or cuBLASLt. A last kernel scales the results and adds residual, activation or norm.
 #include "backend/cuda/ops/gemm.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/gemm_small.h"
+#include "backend/cuda/ops/gemm_wgmma.h"
 #include "backend/cuda/ops/precise.h"
 #include "backend/cuda/ops/linear.h"
 #include "backend/cuda/ops/rows.h"
@@ -82,48 +83,55 @@ static frit_status multiply_by_cublaslt(frit_cuda_device *d, const frit_cuda_lau
     return frit_cuda_matmul_run(m->matmul, &d->gpu, product, &args, d->stream);
 }
 
-// The smallest kernel of gemm_small.h for n_rows rows; NULL: there are too many.
-static const frit_cuda_gemm_small_variant *small_for(const frit_cuda_gemm *m, int64_t n_rows)
+// The kernel that multiplies tiles for n_rows rows; NULL: there are too many.
+static const frit_cuda_gemm_variant *variant_for(const frit_cuda_gemm *m, int64_t n_rows)
 {
-    for (int i = 0; i < m->n_small; i++)
-        if (m->small[i].rows >= n_rows) return &m->small[i];
+    for (int i = 0; i < m->n_variants; i++)
+        if (m->variants[i].rows >= n_rows) return &m->variants[i];
     return NULL;
 }
 
-// True if no other kernel needs to follow the product.
-static bool is_finished(const frit_cuda_launch *l, const frit_cuda_gemm_small_variant *small)
+static frit_status launch_variant(frit_cuda_device *d, const frit_cuda_gemm_variant *v, const frit_gemm_args *args)
 {
-    const frit_cuda_gemm *m = &l->gemm;
-    return small->n_parts == 1 && m->finish && !m->is_gated && !m->norm.kernel && l->x[3].where == FRIT_CUDA_NOWHERE &&
-           frit_cuda_width(l->node) == m->n;
+    frit_cuda_kernel one = *v->kernel;
+    one.grid[0] *= (unsigned)((args->n_rows + v->block_rows - 1) / v->block_rows);
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, args, FRIT_CUDA_OVERLAPPING);
 }
 
-static frit_status multiply_gated(frit_cuda_device *d, const frit_cuda_launch *l,
-                                  const frit_cuda_gemm_small_variant *small, int n_rows, const frit_cuda_step *step)
+// True if no other kernel needs to follow the product.
+static bool is_finished(const frit_cuda_launch *l, const frit_cuda_gemm_variant *variant)
 {
     const frit_cuda_gemm *m = &l->gemm;
-    const frit_gemm_small_args args = {.weights = {frit_cuda_resolve(step, l->x[1])},
-                                       .x = frit_cuda_resolve(step, m->x.rows),
-                                       .scales = frit_cuda_resolve(step, m->x.scales),
-                                       .out = frit_cuda_resolve(step, m->gated.rows),
-                                       .squares = frit_cuda_resolve(step, m->x.squares),
-                                       .bounds = m->bounds,
-                                       .out_scales = frit_cuda_resolve(step, m->gated.scales),
-                                       .n_rows = n_rows};
-    return frit_cuda_kernel_launch(&d->gpu, small->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+    return variant->n_parts == 1 && m->finish && !m->is_gated && !m->norm.kernel &&
+           l->x[3].where == FRIT_CUDA_NOWHERE && frit_cuda_width(l->node) == m->n;
+}
+
+static frit_status multiply_gated(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_gemm_variant *variant,
+                                  int n_rows, const frit_cuda_step *step)
+{
+    const frit_cuda_gemm *m = &l->gemm;
+    const frit_gemm_args args = {.weights = {frit_cuda_resolve(step, l->x[1])},
+                                 .x = frit_cuda_resolve(step, m->x.rows),
+                                 .scales = frit_cuda_resolve(step, m->x.scales),
+                                 .out = frit_cuda_resolve(step, m->gated.rows),
+                                 .squares = frit_cuda_resolve(step, m->x.squares),
+                                 .bounds = m->bounds,
+                                 .out_scales = frit_cuda_resolve(step, m->gated.scales),
+                                 .n_rows = n_rows};
+    return launch_variant(d, variant, &args);
 }
 
 static frit_status multiply_in_tiles(frit_cuda_device *d, const frit_cuda_launch *l,
-                                     const frit_cuda_gemm_small_variant *small, int n_rows, bool is_last,
+                                     const frit_cuda_gemm_variant *variant, int n_rows, bool is_last,
                                      const frit_cuda_step *step)
 {
     const frit_cuda_gemm *m = &l->gemm;
-    const frit_gemm_small_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
-                                       .x = frit_cuda_resolve(step, m->x.rows),
-                                       .scales = is_last ? frit_cuda_resolve(step, m->x.scales) : 0,
-                                       .out = is_last ? frit_cuda_resolve(step, l->y) : step->work + m->product,
-                                       .n_rows = n_rows};
-    return frit_cuda_kernel_launch(&d->gpu, small->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+    const frit_gemm_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
+                                 .x = frit_cuda_resolve(step, m->x.rows),
+                                 .scales = is_last ? frit_cuda_resolve(step, m->x.scales) : 0,
+                                 .out = is_last ? frit_cuda_resolve(step, l->y) : step->work + m->product,
+                                 .n_rows = n_rows};
+    return launch_variant(d, variant, &args);
 }
 
 static frit_status multiply_precisely(frit_cuda_device *d, const frit_cuda_launch *l, int n_rows,
@@ -142,8 +150,8 @@ static frit_status multiply_precisely(frit_cuda_device *d, const frit_cuda_launc
 
 int frit_cuda_gemm_parts(const frit_cuda_launch *l, int64_t n_rows)
 {
-    const frit_cuda_gemm_small_variant *small = small_for(&l->gemm, n_rows);
-    return small ? small->n_parts : 1;
+    const frit_cuda_gemm_variant *variant = variant_for(&l->gemm, n_rows);
+    return variant ? variant->n_parts : 1;
 }
 
 static frit_status finish_gates(frit_cuda_device *d, const frit_cuda_gemm *m, int64_t n_rows, int n_parts,
@@ -211,17 +219,17 @@ static frit_status run_gemm(frit_cuda_device *d, const frit_cuda_launch *l, cons
 {
     const frit_cuda_gemm *m = &l->gemm;
     const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
-    const frit_cuda_gemm_small_variant *small = small_for(m, n_rows);
+    const frit_cuda_gemm_variant *variant = variant_for(m, n_rows);
     const int n_parts = frit_cuda_gemm_parts(l, n_rows);
     if (n_rows == 0) return FRIT_OK;
     if (m->convert) FRIT_TRY(convert_rows(d, l, n_rows, step));
-    if (small && small->is_gated) return multiply_gated(d, l, small, (int)n_rows, step);
-    const bool is_last = small && is_finished(l, small);
+    if (variant && variant->is_gated) return multiply_gated(d, l, variant, (int)n_rows, step);
+    const bool is_last = variant && is_finished(l, variant);
     if (m->precise)
         FRIT_TRY(multiply_precisely(d, l, (int)n_rows, step));
     else
-        FRIT_TRY(small ? multiply_in_tiles(d, l, small, (int)n_rows, is_last, step)
-                       : multiply_by_cublaslt(d, l, (int)n_rows, step));
+        FRIT_TRY(variant ? multiply_in_tiles(d, l, variant, (int)n_rows, is_last, step)
+                         : multiply_by_cublaslt(d, l, (int)n_rows, step));
     if (m->gate) return finish_gates(d, m, n_rows, n_parts, step);
     if (m->norm.kernel) return finish_and_norm(d, l, n_rows, n_parts, step);
     return m->finish && !is_last ? finish_numbers(d, l, n_rows, n_parts, step) : FRIT_OK;
@@ -251,27 +259,66 @@ void frit_cuda_matmuls_free(frit_exec *exec)
     free(exec->matmuls);
 }
 
-// Adds kernels for up to 16, 32, 64 and 128 rows. *n_bytes: the memory of their results.
-static frit_status add_small_kernels(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows,
-                                     frit_cuda_launch *l, uint64_t *n_bytes)
+static frit_status add_variant(frit_cuda_device *d, frit_cuda_gemm *m, const frit_cuda_gemm_variant *variant,
+                               const frit_cuda_kernel *kernel, int64_t max_rows, uint64_t *n_bytes)
+{
+    frit_cuda_gemm_variant *v = &m->variants[m->n_variants++];
+    const int64_t n_rows = max_rows < variant->rows ? max_rows : variant->rows;
+    const uint64_t own = (uint64_t)(variant->n_parts * n_rows * m->n) * sizeof(float);
+    *v = *variant;
+    if (own > *n_bytes) *n_bytes = own;
+    return frit_cuda_kernel_get(d, kernel, &v->kernel);
+}
+
+// Adds the kernel of gemm_small.h for up to `rows` rows. *is_added false: cuBLASLt multiplies.
+static frit_status add_small(frit_cuda_device *d, const frit_cuda_products *p, int rows, int64_t max_rows,
+                             frit_cuda_launch *l, uint64_t *n_bytes, bool *is_added)
 {
     frit_cuda_gemm *m = &l->gemm;
-    const bool has_bounds = m->bounds != 0, is_fixed = l->x[1].where == FRIT_CUDA_FIXED;
+    frit_cuda_gemm_small small = {.rows = rows, .k = p->k, .is_gated = m->bounds != 0};
+    const bool is_fixed = l->x[1].where == FRIT_CUDA_FIXED;
     const uint64_t weights[FRIT_GPU_SEGMENTS] = {is_fixed ? l->x[1].at : 0, is_fixed ? l->x[4].at : 0};
-    for (int rows = FRIT_CUDA_GEMM_SMALL_ROWS >> (FRIT_CUDA_GEMM_SMALL_VARIANTS - 1); rows <= FRIT_CUDA_GEMM_SMALL_ROWS;
-         rows *= 2) {
-        frit_cuda_gemm_small small = {.rows = rows, .k = p->k, .is_gated = has_bounds};
-        frit_cuda_kernel kernel;
-        memcpy(small.segments, p->segments, sizeof small.segments);
-        if (frit_cuda_autotune_gemm_small(d, &small, weights) == FRIT_CUDA_BY_BLAS) return FRIT_OK;
-        if (frit_cuda_gemm_small_kernel(&small, &d->gpu, &kernel) != FRIT_OK) return FRIT_OK;   // cuBLASLt is used
-        frit_cuda_gemm_small_variant *v = &m->small[m->n_small++];
-        *v = (frit_cuda_gemm_small_variant){.rows = rows, .n_parts = small.splits, .is_gated = small.is_gated};
-        FRIT_TRY(frit_cuda_kernel_get(d, &kernel, &v->kernel));
-        const int64_t n_rows = max_rows < rows ? max_rows : rows;
-        const uint64_t own = (uint64_t)(small.splits * n_rows * m->n) * sizeof(float);
-        if (own > *n_bytes) *n_bytes = own;
-        if (rows >= max_rows) return FRIT_OK;
+    frit_cuda_kernel kernel;
+    memcpy(small.segments, p->segments, sizeof small.segments);
+    *is_added = frit_cuda_autotune_gemm_small(d, &small, weights) != FRIT_CUDA_BY_BLAS &&
+                frit_cuda_gemm_small_kernel(&small, &d->gpu, &kernel) == FRIT_OK;
+    if (!*is_added) return FRIT_OK;
+    const frit_cuda_gemm_variant variant = {
+        .rows = rows, .n_parts = small.splits, .block_rows = rows, .is_gated = small.is_gated};
+    return add_variant(d, m, &variant, &kernel, max_rows, n_bytes);
+}
+
+static frit_status add_wgmma(frit_cuda_device *d, const frit_cuda_products *p, int rows, int64_t max_rows,
+                             frit_cuda_launch *l, uint64_t *n_bytes, bool *is_added)
+{
+    frit_cuda_gemm *m = &l->gemm;
+    frit_cuda_gemm_wgmma wgmma = {.n_rows = rows, .k = p->k, .is_gated = m->bounds != 0};
+    frit_cuda_kernel kernel;
+    memcpy(wgmma.segments, p->segments, sizeof wgmma.segments);
+    *is_added = frit_cuda_gemm_wgmma_kernel(&wgmma, &d->gpu, &kernel) == FRIT_OK;
+    if (!*is_added) return FRIT_OK;
+    kernel.grid[0] = frit_cuda_gemm_wgmma_blocks(&wgmma, wgmma.rows);
+    const frit_cuda_gemm_variant variant = {
+        .rows = rows, .n_parts = wgmma.splits, .block_rows = wgmma.rows, .is_gated = wgmma.is_gated};
+    return add_variant(d, m, &variant, &kernel, max_rows, n_bytes);
+}
+
+// Adds kernels that multiply tiles, for up to max_rows rows. *n_bytes: the memory of their results.
+static frit_status add_variants(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows, frit_cuda_launch *l,
+                                uint64_t *n_bytes)
+{
+    static const int small[] = {16, 32, 64, FRIT_CUDA_GEMM_SMALL_ROWS},
+                     wgmma[] = {32, 64, 96, 128, 192, 256, 384, 512, FRIT_CUDA_GEMM_WGMMA_ROWS};
+    const bool has_wgmma = frit_cuda_has_wgmma(&d->gpu);
+    const size_t n_small = has_wgmma ? 1 : FRIT_COUNT(small);
+    bool is_added = true;
+    for (size_t i = 0; i < n_small && is_added; i++) {
+        FRIT_TRY(add_small(d, p, small[i], max_rows, l, n_bytes, &is_added));
+        if (small[i] >= max_rows) return FRIT_OK;
+    }
+    for (size_t i = 0; has_wgmma && is_added && i < FRIT_COUNT(wgmma); i++) {
+        FRIT_TRY(add_wgmma(d, p, wgmma[i], max_rows, l, n_bytes, &is_added));
+        if (wgmma[i] >= max_rows) return FRIT_OK;
     }
     return FRIT_OK;
 }
@@ -323,7 +370,7 @@ static frit_status tune_launch(frit_cuda_device *d, const frit_cuda_launch *l, c
     for (int n = FRIT_CUDA_AUTOTUNE_ROWS; n <= l->node->shape[0]; n += FRIT_CUDA_AUTOTUNE_ROWS) {
         const size_t n_before = d->n_blas_plans;
         const frit_cublaslt_product *product;
-        if (small_for(m, n)) continue;
+        if (variant_for(m, n)) continue;
         FRIT_TRY(blas_plan(d, m->matmul, n, &args, &product));
         if (d->n_blas_plans > n_before) FRIT_TRY(frit_cuda_matmul_run(m->matmul, &d->gpu, product, &args, d->stream));
     }
@@ -350,7 +397,7 @@ static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, in
     frit_cuda_gemm *m = &l->gemm;
     const uint64_t n_rows = (uint64_t)max_rows;
     uint64_t at = 0, product_bytes = n_rows * (uint64_t)m->n * sizeof(float);
-    FRIT_TRY(add_small_kernels(exec->device, p, max_rows, l, &product_bytes));
+    FRIT_TRY(add_variants(exec->device, p, max_rows, l, &product_bytes));
     m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
     if (m->convert) {
         m->x.rows = (frit_cuda_address){FRIT_CUDA_WORK, take_work(&at, n_rows * (uint64_t)m->k * 2)};

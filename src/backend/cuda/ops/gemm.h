@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/gemm.h: products of plans with FRIT_CUDA_GEMM_FROM rows or more. The input is f16; the kernel is
-// gemm_small.h's for up to 128 rows, and cuBLASLt (gemm_cublas.h) for more. Precise graphs (precise.h) have all
-// products here, in f32.
+// backend/cuda/ops/gemm.h: products of plans with FRIT_CUDA_GEMM_FROM rows or more. The input is f16. The kernel is
+// gemm_small.h's for up to 128 rows and cuBLASLt (gemm_cublas.h) for more; on sm_90 it is gemm_wgmma.h's for 17 to
+// 1,024 rows. Precise graphs (precise.h) have all products here, in f32.
 #pragma once
 #include "backend/cuda/ops/f16_input.h"
 #include "backend/cuda/ops/gemm_cublas.h"
@@ -9,19 +9,21 @@
 struct frit_cuda_products;
 struct frit_cuda_launch;
 
-enum { FRIT_CUDA_GEMM_FROM = 17, FRIT_CUDA_GEMM_SMALL_VARIANTS = 4 };
+enum { FRIT_CUDA_GEMM_FROM = 17, FRIT_CUDA_GEMM_VARIANTS = 10 };
 
-typedef struct frit_cuda_gemm_small_variant {
+// A kernel that multiplies tiles.
+typedef struct frit_cuda_gemm_variant {
     frit_cuda_kernel *kernel;
-    int rows, n_parts;   // n_parts: partial results, which are to be added
+    int rows, n_parts;   // up to `rows` rows; partial results, which are to be added
+    int block_rows;      // rows of a block of threads; grid[0] of the kernel is for one such block
     bool is_gated;       // results are activated gates times values
-} frit_cuda_gemm_small_variant;
+} frit_cuda_gemm_variant;
 
 // Operands of the launch: 0 rows, 1 tiles, 3 residual, 4 tiles of the second segment.
 typedef struct frit_cuda_gemm {
     frit_cuda_matmul *matmul;
-    frit_cuda_gemm_small_variant small[FRIT_CUDA_GEMM_SMALL_VARIANTS];   // ascending rows
-    int n_small;
+    frit_cuda_gemm_variant variants[FRIT_CUDA_GEMM_VARIANTS];   // ascending rows
+    int n_variants;
     frit_cuda_kernel *precise;              // multiplies in f32; NULL: the product is in f16
     frit_cuda_kernel *convert;              // input to f16 (gemm.cu); NULL: it is f16 already
     frit_cuda_kernel *finish, *gate;        // finish: results to f32; gate: results to f16; both NULL: results stay

@@ -3,7 +3,7 @@
 // For decode steps of many sequences. product.h has products of fewer rows, gemm_cublas.h of more.
 //
 //     frit_cuda_gemm_small product = {.rows = 64, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 256}}};
-//     FRIT_TRY(frit_cuda_gemm_small_kernel(&product, &gpu, &kernel));      // launched with frit_gemm_small_args
+//     FRIT_TRY(frit_cuda_gemm_small_kernel(&product, &gpu, &kernel));      // launched with frit_gemm_args
 #pragma once
 #include "backend/cuda/ops/product.h"
 

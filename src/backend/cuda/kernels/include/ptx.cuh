@@ -257,6 +257,14 @@ DEVICE void copy_bulk(u32 to, const void *from, u32 n_bytes, u32 barrier)
                  : "memory");
 }
 
+// Copies n_bytes, a multiple of 16, which the barrier's phase expects already.
+DEVICE void copy_bulk_more(u32 to, const void *from, u32 n_bytes, u32 barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(__cvta_generic_to_global(from)), "r"(n_bytes), "r"(barrier)
+                 : "memory");
+}
+
 DEVICE void copy_16(u32 to, const void *from)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(__cvta_generic_to_global(from)) : "memory");
