@@ -4,6 +4,7 @@
 #include "support/tiny_model.h"
 
 #include <math.h>
+#include <unistd.h>
 
 static void run_tells_the_tale_from_the_bundled_model(void **state)
 {
@@ -12,6 +13,26 @@ static void run_tells_the_tale_from_the_bundled_model(void **state)
     assert_int_equal(o.code, 0);
     assert_non_null(strstr(o.out, "There were once a man and a woman who had long in vain wished for a child"));
     assert_non_null(strstr(o.err, "tokens/s"));
+    outcome_free(&o);
+}
+
+// Builds of packages run the bundled model, and fail if it tells another tale.
+static void packages_expect_what_the_bundled_model_tells(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"packaging/debian/rules",        "packaging/debian/tests/command",
+                                        "packaging/recipes/PKGBUILD.in", "packaging/recipes/frit.rb.in",
+                                        "tests/packaging/check.py",      ".github/workflows/packages.yml"};
+    outcome o = frit("run -q -p 'Tell me the tale of Rapunzel.' --temp 0 -n 12", NULL);
+    o.out[strcspn(o.out, "\n")] = 0;
+    assert_true(strlen(o.out) > 20);
+    for (size_t i = 0; i < FRIT_COUNT(files); i++) {
+        const char *path = project_path(files[i]);
+        if (access(path, R_OK) != 0) continue;   // a source archive has no workflows
+        char *text = read_file(path, NULL);
+        if (!strstr(text, o.out)) fail_msg("%s does not expect '%s'", files[i], o.out);
+        free(text);
+    }
     outcome_free(&o);
 }
 
@@ -313,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_tells_the_tale_from_the_bundled_model),
+        cmocka_unit_test(packages_expect_what_the_bundled_model_tells),
         cmocka_unit_test(run_takes_the_prompt_from_every_place),
         cmocka_unit_test(the_same_seed_gives_the_same_text),
         cmocka_unit_test(the_sampling_that_the_file_recommends_is_used_unless_given),

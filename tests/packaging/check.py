@@ -36,7 +36,7 @@ HERE = f"{'macos' if sys.platform == 'darwin' else sys.platform}-{platform.machi
 EMULATORS = {"linux-x86_64": ["qemu-x86_64"], "linux-aarch64": ["qemu-aarch64", "-L", f"{PYTHONS}/linux-aarch64"],
              "windows-x86_64": ["wine"]}
 FOREIGN = {"linux-aarch64": "usr/bin/python3.[0-9]*", "windows-x86_64": "python.exe"}
-TALE = "There were once a man and a woman who had long"
+TALE = "There were once a man and a woman who had long in"
 TELL = ["run", "-q", "--temp", "0", "-n", "12", "-p", "Tell me the tale of Rapunzel."]
 MODEL = os.path.join(ROOT, "models", "fable.gguf")
 # The limits of what libraries and commands may need: the oldest glibc, the oldest macOS, and the system libraries.
