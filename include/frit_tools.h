@@ -108,6 +108,40 @@ FRIT_API frit_status frit_random_write(const char *path, const frit_random_optio
 FRIT_API frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,
                                             const frit_model_options *options);
 
+// ---------------------------------------------------------------------------------------- kernels of GPUs
+
+// NVIDIA GPUs run kernels that NVRTC compiles for the shapes of a model and the kind of GPU. An archive,
+// FOLDER/sm_90.kernels, brings such kernels to a machine without NVRTC: engines find it in a folder `kernels` beside
+// the library or program, in share/frit/kernels, or in the folder `weights_cache` of frit_engine_options.
+typedef struct frit_kernels_gpu {
+    const char *name;   // "h100"
+    int32_t arch;       // 90: sm_90
+    int32_t n_multiprocessors;
+    uint64_t reserved[4];
+} frit_kernels_gpu;
+
+typedef struct frit_kernels_options {
+    const char *folder;   // of the archives; it is made if its parent exists
+    const char *gpu;      // the name of the GPU
+    frit_progress_fn progress;
+    void *progress_ctx;
+    uint64_t reserved[8];
+} frit_kernels_options;
+
+typedef struct frit_kernels_report {
+    char path[1024];                        // of the archive
+    uint64_t n_kernels, n_added, n_bytes;   // in the archive; of these, new ones; size of the file
+    uint64_t reserved[4];
+} frit_kernels_report;
+
+FRIT_API bool frit_kernels_get_gpu(size_t i, frit_kernels_gpu *gpu);   // false past the end
+// Compiles what an engine of the model with these options would compile on the GPU, which this machine need not have,
+// and adds it to the archive of the GPU's architecture. Reads no weights. Compiles on `n_threads` of the engine's
+// options.
+// An archive of another version of frit is replaced. FRIT_E_NOT_FOUND: there is no NVRTC; FRIT_E_CANCELLED.
+FRIT_API frit_status frit_kernels_write(frit_model *model, const frit_engine_options *engine,
+                                        const frit_kernels_options *options, frit_kernels_report *report);
+
 // ---------------------------------------------------------------------------------------- importance
 
 // The importance of the columns of matrices: sums of the squares of their inputs over a text. Quantizers weight errors

@@ -48,6 +48,14 @@ typedef struct frit_step_output {   // output of one step on the host, filled wh
     frit_logprob *tops;          // [lists.n_tops] of the batch
 } frit_step_output;
 
+// A GPU that this machine need not have. Its device compiles the kernels of plans; it loads and runs nothing.
+typedef struct frit_device_target {
+    const char *gpu;                          // a name: "h100"
+    bool has_blas;                            // the machine with the GPU has cuBLASLt
+    const struct frit_cubin_archive *known;   // kernels that are compiled already; NULL: none
+    struct frit_cubin_list *kernels;          // receives the kernels
+} frit_device_target;
+
 typedef struct frit_device_options {
     // Threads for decode and for prefill. 0: automatic; n_threads_batch 0 with n_threads set: n_threads.
     int32_t n_threads, n_threads_batch;
@@ -59,9 +67,10 @@ typedef struct frit_device_options {
     uint64_t weights_source;
     // Results do not depend on the rows of a step; all least_rows (below) are 0.
     bool deterministic;
-    bool in_place;         // floats are read from the mapped files, and not copied for speed
-    bool coarse;           // products with floats may round their inputs to bf16 if that is faster
-    frit_stores *stores;   // the model's stores, which devices share; NULL: the device has its own
+    bool in_place;                      // floats are read from the mapped files, and not copied for speed
+    bool coarse;                        // products with floats may round their inputs to bf16 if that is faster
+    frit_stores *stores;                // the model's stores, which devices share; NULL: the device has its own
+    const frit_device_target *target;   // opens this GPU instead of one of the machine; NULL: none
     const frit_log *log;
 } frit_device_options;
 

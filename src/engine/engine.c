@@ -106,7 +106,8 @@ static frit_status make_pick_run(frit_engine *engine)
 }
 
 // Chooses the context and the cache's types by the memory that the weights will need, then loads the weights.
-static frit_status make_cache(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
+static frit_status make_cache(frit_engine *engine, const frit_engine_options *options, bool loads_now,
+                              frit_engine_needs *needs)
 {
     frit_fit_choice choice;
     FRIT_TRY(frit_fit_choose(&needs->fit, &choice));
@@ -117,7 +118,7 @@ static frit_status make_cache(frit_engine *engine, const frit_engine_options *op
     frit_kv_room room = needs->fit.room;
     room.n_ctx = engine->n_ctx;
     FRIT_TRY(frit_kv_init(&engine->kv, engine->devices, engine->n_devices, &needs->shape, &room));
-    if (engine->model->loads_late) return FRIT_OK;
+    if (!loads_now) return FRIT_OK;
     return frit_engine_load_weights(engine, &needs->plans, (frit_progress){options->progress, options->progress_ctx});
 }
 
@@ -172,12 +173,13 @@ static uint32_t devices_of(const frit_shape_class *c)
     return used;
 }
 
-static frit_status measure_engine(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
+static frit_status measure_engine(frit_engine *engine, const frit_engine_options *options,
+                                  const frit_device_target *target, frit_engine_needs *needs)
 {
     engine->hp = engine->model->hp;
     engine->no_fuse = options->no_fuse;
     engine->schedule.prompt_budget = options->prompt_budget;
-    FRIT_TRY(frit_engine_open_devices(engine, options));
+    FRIT_TRY(frit_engine_open_devices(engine, options, target));
     choose_batch(engine, options);
     find_row_rules(engine, UINT32_MAX);
     FRIT_TRY(frit_engine_measure(engine, options, needs));
@@ -187,13 +189,14 @@ static frit_status measure_engine(frit_engine *engine, const frit_engine_options
     return FRIT_OK;
 }
 
-static frit_status finish_engine(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
+static frit_status finish_engine(frit_engine *engine, const frit_engine_options *options, bool loads_now,
+                                 frit_engine_needs *needs)
 {
-    FRIT_TRY(make_cache(engine, options, needs));
+    FRIT_TRY(make_cache(engine, options, loads_now, needs));
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
     FRIT_TRY(make_step_buffers(engine));
     FRIT_TRY(make_pick_run(engine));
-    if (engine->model->loads_late) return FRIT_OK;
+    if (!loads_now) return FRIT_OK;
     // Makes the plans that every text needs now, rather than at the first token.
     frit_shape_class *c;
     const bool has_prefill = engine->rows.least[FRIT_ROWS_PREFILL] < INT32_MAX;
@@ -216,7 +219,7 @@ static frit_status check_options(const frit_model *model, const frit_engine_opti
 }
 
 frit_status frit_engine_begin(frit_engine **out, frit_model *model, const frit_engine_options *options,
-                              frit_engine_needs *needs)
+                              const frit_device_target *target, frit_engine_needs *needs)
 {
     *out = NULL;
     *needs = (frit_engine_needs){0};
@@ -225,11 +228,27 @@ frit_status frit_engine_begin(frit_engine **out, frit_model *model, const frit_e
     if (!engine) return frit_fail_memory(sizeof *engine, "an engine");
     frit_model_ref(model);
     engine->model = model;
-    const frit_status status = measure_engine(engine, options, needs);
+    const frit_status status = measure_engine(engine, options, target, needs);
     if (status == FRIT_OK)
         *out = engine;
     else
         frit_engine_free(engine);
+    return status;
+}
+
+frit_status frit_engine_new_for(frit_engine **out, frit_model *model, const frit_engine_options *options,
+                                const frit_device_target *target)
+{
+    frit_engine_needs needs;
+    frit_engine *engine;
+    *out = NULL;
+    frit_status status = frit_engine_begin(&engine, model, options, target, &needs);
+    if (status == FRIT_OK) status = finish_engine(engine, options, !target && !model->loads_late, &needs);
+    frit_engine_needs_free(&needs);
+    if (status != FRIT_OK)
+        frit_engine_free(engine);
+    else
+        *out = engine;
     return status;
 }
 
@@ -240,16 +259,7 @@ frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_eng
     FRIT_REQUIRE(model);
     FRIT_REQUIRE_UNUSED(options);
     const frit_engine_options chosen = options ? *options : (frit_engine_options){0};
-    frit_engine_needs needs;
-    frit_engine *engine;
-    frit_status status = frit_engine_begin(&engine, model, &chosen, &needs);
-    if (status == FRIT_OK) status = finish_engine(engine, &chosen, &needs);
-    frit_engine_needs_free(&needs);
-    if (status != FRIT_OK)
-        frit_engine_free(engine);
-    else
-        *out = engine;
-    return status;
+    return frit_engine_new_for(out, model, &chosen, NULL);
 }
 
 void frit_engine_free(frit_engine *engine)

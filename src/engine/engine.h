@@ -100,7 +100,8 @@ frit_status frit_engine_find_rotations(frit_engine *engine);
 // (placement/weight_stream.c).
 bool frit_engine_streams_weights(const frit_engine *engine, const frit_adapter_class *adapted);
 // Opens and closes the devices that options name (placement/devices.c).
-frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options);
+frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options,
+                                     const frit_device_target *target);
 void frit_engine_close_devices(frit_engine *engine);
 static inline frit_device *frit_engine_cpu(const frit_engine *engine)
 {

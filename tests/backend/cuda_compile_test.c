@@ -494,13 +494,43 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     assert_true(again.was_cached);
     frit_cuda_programs_free(&again, 1);
 
-    // Cubins of a package are used whoever made them, before NVRTC is asked.
-    m.compiler.nvrtc = &m.nvrtc;
-    m.compiler.package = m.compiler.folder;
-    m.compiler.folder = NULL;
+    frit_cuda_programs_free(programs, 2);
+    close_machine(&m);
+}
+
+// Programs are collected as an archive, from which they are read without NVRTC.
+static void archived_programs_need_no_compiler(void **state)
+{
+    (void)state;
+    machine m;
+    open_machine(&m, &hopper);
+    const char *defines[] = {"DIM=64", "ROTATED=32", "TYPE0=12"};
+    frit_cuda_program programs[] = {{.file = "embed_rows.cu", .defines = defines, .n_defines = 3}, {.file = "gemm.cu"}};
+    frit_cubin_list list = {0};
+    frit_cubin_archive *archive;
+    uint64_t n_bytes;
+    const char *path = temp_path("sm_90.kernels");
+    const frit_cubin_archive_info info = {.sources = frit_cuda_sources_key(), .arch = 90, .multiprocessors = {132}};
+    m.compiler.wants_report = false;
+    m.compiler.collected = &list;
+    assert_ok(frit_cuda_compile(&m.compiler, m.pool, programs, 2));
+    assert_int_equal(list.n, 2);
+    assert_int_equal(list.nvrtc_major, m.nvrtc.major);
+    assert_ok(frit_cubin_archive_write(path, &info, &list, &n_bytes));
+    frit_cubin_list_free(&list);
+    assert_ok(frit_cubin_archive_open(&archive, path));
+    m.compiler.collected = NULL;
+    m.compiler.nvrtc = NULL;
+    m.compiler.archive = archive;
+    frit_cuda_program again = programs[0];
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
     assert_true(again.was_cached);
+    assert_int_equal(again.n_bytes, programs[0].n_bytes);
+    assert_memory_equal(again.cubin, programs[0].cubin, again.n_bytes);
     frit_cuda_programs_free(&again, 1);
+    again.file = "bounds.cu";
+    assert_fails(frit_cuda_compile(&m.compiler, m.pool, &again, 1), FRIT_E_NOT_FOUND, "sm_90.kernels");
+    frit_cubin_archive_close(archive);
     frit_cuda_programs_free(programs, 2);
     close_machine(&m);
 }
@@ -547,6 +577,7 @@ int main(void)
         cmocka_unit_test(picks_compile_without_spills),
         cmocka_unit_test(a_program_that_does_not_compile_is_an_error_with_the_compilers_words),
         cmocka_unit_test(compiled_programs_are_kept_and_found_again),
+        cmocka_unit_test(archived_programs_need_no_compiler),
         cmocka_unit_test(shapes_that_kernels_do_not_take_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

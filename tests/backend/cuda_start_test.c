@@ -53,20 +53,71 @@ static void kept_kernels_need_no_compiler(void **state)
     run_pieces(engine, 5, 320, got);
     frit_engine_free(engine);
     assert_memory_equal(got, expected, sizeof got);
-    libraries.cubins = NULL;
-    libraries.package = kept;   // kernels of a package work too
-    frit_cuda_use_libraries(&libraries);
-    assert_ok(frit_engine_new(&engine, model, &options));
-    run_pieces(engine, 5, 320, got);
-    frit_engine_free(engine);
-    assert_memory_equal(got, expected, sizeof got);
-    libraries.package = NULL;
     libraries.cubins = temp_path("empty");
     frit_cuda_use_libraries(&libraries);
     assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_NOT_FOUND, "there is no NVRTC");
     libraries.cubins = NULL;
     frit_cuda_use_libraries(&libraries);
     assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_INVALID, "--weights-cache has to name a folder");
+    use_emulator(NULL);
+    frit_model_free(model);
+}
+
+static frit_log_level heard;   // of the last message that has the text below
+static const char *listens_for;
+
+static void hear(void *ctx, frit_log_level level, const char *message)
+{
+    (void)ctx;
+    if (strstr(message, listens_for)) heard = level;
+}
+
+// An archive that was written without a GPU starts a GPU without a compiler. The emulator's GPU has 4 multiprocessors,
+// so it is given the kernels of one with more.
+static void archives_need_no_compiler(void **state)
+{
+    (void)state;
+    require_gpu();
+    if (is_real()) skip_because("the machine has its own NVRTC");
+    frit_engine *engine;
+    frit_model *model = random_model(SMALL_LLAMA("32"));
+    float expected[N_PIECES * 320], got[N_PIECES * 320];
+    frit_kernels_report report;
+    char path[1024];
+    snprintf(path, sizeof path, "%s", temp_path("archives"));
+    const frit_engine_options options = {.n_ctx = 160, .n_threads = 2, .device = "cuda"};
+    frit_kernels_options wanted = {.folder = path, .gpu = "h200"};
+    frit_cuda_libraries libraries = {.driver = driver_path, .nvrtc = folder, .blas = folder};
+    setenv("FRIT_EMULATED_MULTIPROCESSORS", "140", 1);
+    frit_cuda_use_libraries(&libraries);
+    assert_ok(frit_kernels_write(model, &options, &wanted, &report));
+    assert_true(report.n_kernels > 20 && report.n_added == report.n_kernels);
+    const uint64_t n_bytes = report.n_bytes;
+    assert_ok(frit_kernels_write(model, &options, &wanted, &report));   // all of them are there
+    assert_int_equal(report.n_added, 0);
+    assert_int_equal(report.n_bytes, n_bytes);
+    libraries.nvrtc = "/nowhere";
+    libraries.package = path;
+    model->log = (frit_log){.fn = hear};
+    listens_for = "132 of 140 multiprocessors are used";
+    for (int has_blas = 1; has_blas >= 0; has_blas--) {
+        heard = FRIT_LOG_DEBUG;
+        libraries.blas = has_blas ? folder : "/nowhere";
+        frit_cuda_use_libraries(&libraries);
+        assert_ok(frit_engine_new(&engine, model, &options));
+        assert_int_equal(heard, FRIT_LOG_WARNING);
+        run_pieces(engine, 5, 320, has_blas ? expected : got);
+        frit_engine_free(engine);
+    }
+    assert_true(nmse(got, expected, N_PIECES * 320) <= 1e-4);
+    model->log = (frit_log){0};
+    frit_model_free(model);
+    model = random_model(SMALL_LLAMA("64"));   // other shapes than the archive has
+    assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_NOT_FOUND, "sm_90.kernels, and there is no NVRTC");
+    assert_non_null(strstr(frit_error(), "'frit kernels'"));
+    unsetenv("FRIT_EMULATED_MULTIPROCESSORS");
+    wanted.gpu = "h1000";
+    assert_fails(frit_kernels_write(model, &options, &wanted, &report), FRIT_E_INVALID, "expected one of a100, ");
     use_emulator(NULL);
     frit_model_free(model);
 }
@@ -247,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_kernels_need_no_compiler),
+        cmocka_unit_test(archives_need_no_compiler),
         cmocka_unit_test(gpus_that_are_too_old_are_refused),
         cmocka_unit_test(gpus_with_less_shared_memory_give_the_same_text),
         cmocka_unit_test(products_are_measured_once_and_remembered),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CUDA's driver for the emulator. Streams work immediately, and new memory is full of NaN. The GPU has
-// FRIT_EMULATED_BYTES of memory (default 4 GiB) and is of kind FRIT_EMULATED_ARCH (default sm_90).
+// FRIT_EMULATED_BYTES of memory (default 4 GiB), is of kind FRIT_EMULATED_ARCH (default sm_90), and has
+// FRIT_EMULATED_MULTIPROCESSORS (default 4).
 #include "emulator.h"
 
 #include "backend/cuda/runtime/driver.h"
@@ -103,7 +104,8 @@ static int shared_kib(void)
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    *value = attribute == FRIT_CUDA_MULTIPROCESSORS ? 4
+    const char *text = getenv("FRIT_EMULATED_MULTIPROCESSORS");
+    *value = attribute == FRIT_CUDA_MULTIPROCESSORS ? text ? (int)strtol(text, NULL, 10) : 4
              : attribute == FRIT_CUDA_MAJOR         ? arch() / 10
              : attribute == FRIT_CUDA_MINOR         ? arch() % 10
              : attribute == FRIT_CUDA_SHARED_OPTIN  ? shared_kib() << 10

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {
-    &cli_command_run,         &cli_command_chat,       &cli_command_serve,    &cli_command_pull,
-    &cli_command_list,        &cli_command_show,       &cli_command_rm,       &cli_command_info,
-    &cli_command_bench,       &cli_command_perplexity, &cli_command_tokenize, &cli_command_detokenize,
-    &cli_command_template,    &cli_command_logits,     &cli_command_embed,    &cli_command_rerank,
-    &cli_command_convert,     &cli_command_quantize,   &cli_command_imatrix,  &cli_command_kl,
-    &cli_command_completions, &cli_command_help,
+    &cli_command_run,      &cli_command_chat,        &cli_command_serve,    &cli_command_pull,
+    &cli_command_list,     &cli_command_show,        &cli_command_rm,       &cli_command_info,
+    &cli_command_bench,    &cli_command_perplexity,  &cli_command_tokenize, &cli_command_detokenize,
+    &cli_command_template, &cli_command_logits,      &cli_command_embed,    &cli_command_rerank,
+    &cli_command_convert,  &cli_command_quantize,    &cli_command_imatrix,  &cli_command_kl,
+    &cli_command_kernels,  &cli_command_completions, &cli_command_help,
 };
 
 const cli_command *cli_command_get(size_t i)

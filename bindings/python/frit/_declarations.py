@@ -882,6 +882,46 @@ class frit_random_options(Structure):
         ("reserved", c_uint64 * 8),
     ]
 
+class frit_kernels_gpu(Structure):
+    name: bytes | None
+    arch: int
+    n_multiprocessors: int
+    reserved: Any
+    _fields_ = [
+        ("name", c_char_p),
+        ("arch", c_int32),
+        ("n_multiprocessors", c_int32),
+        ("reserved", c_uint64 * 4),
+    ]
+
+class frit_kernels_options(Structure):
+    folder: bytes | None
+    gpu: bytes | None
+    progress: Any
+    progress_ctx: int | None
+    reserved: Any
+    _fields_ = [
+        ("folder", c_char_p),
+        ("gpu", c_char_p),
+        ("progress", frit_progress_fn),
+        ("progress_ctx", c_void_p),
+        ("reserved", c_uint64 * 8),
+    ]
+
+class frit_kernels_report(Structure):
+    path: Any
+    n_kernels: int
+    n_added: int
+    n_bytes: int
+    reserved: Any
+    _fields_ = [
+        ("path", c_char * 1024),
+        ("n_kernels", c_uint64),
+        ("n_added", c_uint64),
+        ("n_bytes", c_uint64),
+        ("reserved", c_uint64 * 4),
+    ]
+
 class frit_importance_info(Structure):
     name: bytes | None
     n_values: int
@@ -1240,6 +1280,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_random_shape_get": (POINTER(frit_random_shape), [c_size_t]),
     "frit_random_write": (c_int, [c_char_p, POINTER(frit_random_options)]),
     "frit_model_open_random": (c_int, [POINTER(c_void_p), POINTER(frit_random_options), POINTER(frit_model_options)]),
+    "frit_kernels_get_gpu": (c_bool, [c_size_t, POINTER(frit_kernels_gpu)]),
+    "frit_kernels_write": (c_int, [c_void_p, POINTER(frit_engine_options), POINTER(frit_kernels_options), POINTER(frit_kernels_report)]),
     "frit_importance_new": (c_int, [POINTER(c_void_p)]),
     "frit_importance_read": (c_int, [POINTER(c_void_p), c_char_p]),
     "frit_importance_free": (None, [c_void_p]),

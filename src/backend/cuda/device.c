@@ -9,6 +9,7 @@
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
 #include "backend/cuda/recordings.h"
+#include "backend/cuda/runtime/target.h"
 #include "backend/cuda/weights/weight_stream.h"
 #include "backend/cuda/weights/weights.h"
 #include "base/file/file.h"
@@ -56,33 +57,90 @@ static frit_status open_flights(frit_cuda_device *d)
     return FRIT_OK;
 }
 
-// Folder of compiled kernels that came with a package of frit; NULL: none.
-static const char *find_package(frit_cuda_device *d)
+static bool exists(const char *folder, int arch, char *path, size_t path_bytes)
 {
-    static const char *const folders[] = {"kernels", "../share/frit/kernels", "../../share/frit/kernels"};
-    if (libraries.package) return libraries.package;
-    for (size_t i = 0; i < FRIT_COUNT(folders); i++)
-        if (frit_folder_beside(folders[i], d->package, sizeof d->package)) return d->package;
-    return NULL;
+    const int n = snprintf(path, path_bytes, "%s/sm_%d.kernels", folder, arch);
+    return n > 0 && (size_t)n < path_bytes && frit_path_get_kind(path) == FRIT_PATH_FILE;
 }
 
-// Without NVRTC only the kernels in a folder can be used.
+// The archive of kernels for the GPU: beside the program or library, or in the folder of --weights-cache.
+static bool find_archive(const frit_cuda_device *d, const frit_device_options *options, char *path, size_t path_bytes)
+{
+    static const char *const folders[] = {"kernels", "../share/frit/kernels", "../../share/frit/kernels"};
+    char folder[1024];
+    if (libraries.package) return exists(libraries.package, d->gpu.arch, path, path_bytes);
+    if (options->weights_cache && exists(options->weights_cache, d->gpu.arch, path, path_bytes)) return true;
+    for (size_t i = 0; i < FRIT_COUNT(folders); i++)
+        if (frit_folder_beside(folders[i], folder, sizeof folder) && exists(folder, d->gpu.arch, path, path_bytes))
+            return true;
+    return false;
+}
+
+// NULL, or why kernels of the archive do not run here.
+static const char *check_archive(const frit_cuda_device *d)
+{
+    const frit_cubin_archive_info *info = frit_cubin_archive_get_info(d->archive);
+    const frit_cubin_key key = frit_cuda_sources_key();
+    if (info->arch != (uint32_t)d->gpu.arch) return "another kind of GPU";
+    if (memcmp(&info->sources, &key, sizeof key) != 0) return "another version of frit";
+    return (uint32_t)d->driver.version / 1000 < info->nvrtc_major ? "a newer version of the driver" : NULL;
+}
+
+// An archive that cannot be used costs a warning.
+static void open_archive(frit_cuda_device *d, const frit_device_options *options)
+{
+    char path[1100];
+    if (!find_archive(d, options, path, sizeof path)) return;
+    if (frit_cubin_archive_open(&d->archive, path) != FRIT_OK) {
+        frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: compiled kernels are not used: %s", frit_error());
+        return;
+    }
+    const char *other = check_archive(d);
+    if (!other) return;
+    frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: compiled kernels are not used: %s is for %s", path, other);
+    frit_cubin_archive_close(d->archive);
+    d->archive = NULL;
+}
+
+// Archived kernels are made for numbers of multiprocessors. Without a compiler a GPU with another number uses those for
+// the next smaller number: some of its multiprocessors are then idle.
+static void fit_to_archive(frit_cuda_device *d)
+{
+    const frit_cubin_archive_info *info = frit_cubin_archive_get_info(d->archive);
+    int best = 0;
+    for (int i = 0; i < FRIT_CUBIN_GPUS; i++)
+        if ((int)info->multiprocessors[i] <= d->gpu.n_multiprocessors && (int)info->multiprocessors[i] > best)
+            best = (int)info->multiprocessors[i];
+    if (best == 0 || best == d->gpu.n_multiprocessors) return;
+    frit_log_say(&d->log, FRIT_LOG_WARNING,
+                 "cuda: without NVRTC, %d of %d multiprocessors are used: %s has no kernels for more", best,
+                 d->gpu.n_multiprocessors, frit_cubin_archive_path(d->archive));
+    d->gpu.n_multiprocessors = best;
+}
+
+static frit_status fail_to_compile(frit_status status)
+{
+    return frit_fail(
+        status,
+        "%s; without it --weights-cache has to name a folder of compiled kernels, or an archive of them is "
+        "installed ('frit kernels' writes archives)",
+        frit_error());
+}
+
+// Without NVRTC only kernels of a folder or an archive can be used.
 static frit_status open_compiler(frit_cuda_device *d, const frit_device_options *options)
 {
     const char *folder = libraries.cubins ? libraries.cubins : options->weights_cache;
-    const char *package = find_package(d);
     const frit_status status = frit_nvrtc_open(&d->nvrtc, libraries.nvrtc, d->gpu.arch);
-    if (status != FRIT_OK && !folder && !package)
-        return frit_fail(status,
-                         "%s; without it --weights-cache has to name a folder of "
-                         "compiled kernels",
-                         frit_error());
+    open_archive(d, options);
+    if (status != FRIT_OK && !folder && !d->archive) return fail_to_compile(status);
     if (status != FRIT_OK)
-        frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: only kernels that %s has: %s", folder ? folder : package,
-                     frit_error());
+        frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: only kernels that %s has: %s",
+                     d->archive ? frit_cubin_archive_path(d->archive) : folder, frit_error());
+    if (status != FRIT_OK && d->archive) fit_to_archive(d);
     d->compiler = (frit_cuda_compiler){.nvrtc = status == FRIT_OK ? &d->nvrtc : NULL,
                                        .folder = folder,
-                                       .package = package,
+                                       .archive = d->archive,
                                        .arch = d->gpu.arch,
                                        .driver_version = d->driver.version,
                                        .log = d->log};
@@ -97,9 +155,32 @@ static frit_status check_kind(const frit_cuda_gpu *gpu)
     return frit_fail(FRIT_E_UNSUPPORTED, "%s is sm_%d; expected sm_%d or newer", gpu->name, gpu->arch, (int)OLDEST);
 }
 
+static frit_status open_gpu(frit_cuda_device *d, const frit_device_options *options)
+{
+    FRIT_TRY(frit_cuda_driver_open_as(&d->driver, libraries.driver));
+    FRIT_TRY(frit_cuda_gpu_open(&d->gpu, &d->driver, 0));
+    FRIT_TRY(check_kind(&d->gpu));
+    return open_compiler(d, options);
+}
+
+// A GPU for which kernels are compiled only.
+static frit_status open_target(frit_cuda_device *d, const frit_device_target *target)
+{
+    const int row = frit_cuda_target_find(target->gpu);
+    if (row < 0) return frit_fail(FRIT_E_INVALID, "'%.60s' is no GPU that frit knows by name", target->gpu);
+    frit_cuda_driver_open_target(&d->driver);
+    FRIT_TRY(frit_cuda_gpu_open(&d->gpu, &d->driver, row));
+    FRIT_TRY(frit_nvrtc_open(&d->nvrtc, libraries.nvrtc, d->gpu.arch));
+    d->is_target = true;
+    d->has_blas = target->has_blas && !d->is_deterministic && frit_cuda_has_tensor_products(&d->gpu);
+    d->compiler = (frit_cuda_compiler){
+        .nvrtc = &d->nvrtc, .archive = target->known, .arch = d->gpu.arch, .collected = target->kernels, .log = d->log};
+    return FRIT_OK;
+}
+
 static void open_blas(frit_cuda_device *d)
 {
-    if (d->is_deterministic || !frit_cuda_has_tensor_products(&d->gpu)) return;
+    if (d->is_target || d->is_deterministic || !frit_cuda_has_tensor_products(&d->gpu)) return;
     d->has_blas = frit_cublaslt_open(&d->blas, libraries.blas) == FRIT_OK;
     if (!d->has_blas)
         frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: prompts are slower without cuBLASLt: %s", frit_error());
@@ -107,10 +188,7 @@ static void open_blas(frit_cuda_device *d)
 
 static frit_status open_all(frit_cuda_device *d, const frit_device_options *options)
 {
-    FRIT_TRY(frit_cuda_driver_open_as(&d->driver, libraries.driver));
-    FRIT_TRY(frit_cuda_gpu_open(&d->gpu, &d->driver, 0));
-    FRIT_TRY(check_kind(&d->gpu));
-    FRIT_TRY(open_compiler(d, options));
+    FRIT_TRY(options->target ? open_target(d, options->target) : open_gpu(d, options));
     FRIT_TRY(frit_pool_new(&d->pool, options->n_threads));
     FRIT_TRY(check_driver(d, d->driver.stream_new(&d->stream, STREAM_NON_BLOCKING), "making a stream"));
     FRIT_TRY(check_driver(d, d->driver.stream_new(&d->uploads, STREAM_NON_BLOCKING), "making a stream"));
@@ -164,6 +242,7 @@ static void cuda_close(frit_device *base)
     frit_cuda_autotune_free(&d->autotune);
     frit_pool_free(d->pool);
     frit_nvrtc_close(&d->nvrtc);
+    frit_cubin_archive_close(d->archive);
     frit_cuda_gpu_close(&d->gpu);
     frit_cuda_driver_close(&d->driver);
     free(d);
@@ -177,7 +256,7 @@ static frit_status cuda_open(frit_device **out, const frit_device_options *optio
     d->base.backend = &frit_backend_cuda;
     if (options->log) d->log = *options->log;
     d->is_deterministic = options->deterministic;
-    d->autotune.folder = options->deterministic ? NULL : options->weights_cache;
+    d->autotune.folder = options->deterministic || options->target ? NULL : options->weights_cache;
     const frit_status status = open_all(d, options);
     if (status != FRIT_OK) {
         cuda_close(&d->base);

@@ -91,8 +91,9 @@ typedef struct frit_cuda_device {
     frit_cuda_gpu gpu;
     frit_nvrtc nvrtc;
     frit_cuda_compiler compiler;
-    char package[1024];      // the compiler's folder
-    bool has_blas;           // products of many rows are cuBLASLt's
+    frit_cubin_archive *archive;   // of the compiler; NULL: none
+    bool is_target;                // a GPU of target.h: nothing is loaded, and no step runs
+    bool has_blas;                 // products of many rows are cuBLASLt's
     bool is_deterministic;   // the numbers of a row do not depend on the number of rows: all have the same kernels
     frit_pool *pool;
     frit_cuda_loader loader;

@@ -52,7 +52,8 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
     return frit_fail(FRIT_E_INVALID, "device: '%s' is not a device that frit can use here; the CPU is 'cpu'", name);
 }
 
-frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options)
+frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options,
+                                     const frit_device_target *target)
 {
     const frit_model *model = engine->model;
     const char *weights_cache = model->ckpt->n_files > 0 ? options->weights_cache : NULL;
@@ -69,6 +70,7 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .in_place = model->floats_in_place,
                                         .coarse = model->floats_coarse,
                                         .stores = model->stores,
+                                        .target = target,
                                         .log = &model->log};
     FRIT_TRY(open_all(engine, options->device, &device));
     const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);

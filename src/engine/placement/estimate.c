@@ -54,7 +54,7 @@ frit_status frit_estimate_new(frit_estimate **out, frit_model *model, const frit
     frit_engine *engine;
     frit_estimate *estimate = calloc(1, sizeof *estimate);
     if (!estimate) return frit_fail_memory(sizeof *estimate, "an estimate");
-    frit_status status = frit_engine_begin(&engine, model, &chosen, &needs);
+    frit_status status = frit_engine_begin(&engine, model, &chosen, NULL, &needs);
     if (status == FRIT_OK) status = fill_estimate(estimate, &needs);
     frit_engine_needs_free(&needs);
     frit_engine_free(engine);

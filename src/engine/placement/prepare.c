@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes the plans of text generation before the first step needs them.
-#include "engine/engine.h"
+#include "engine/placement/needs.h"
 
 #include <stdatomic.h>
 
@@ -50,6 +50,13 @@ static frit_status tune(const frit_shape_class *c)
         if (backend->tune) FRIT_TRY(backend->tune(c->planned[k].exec));
     }
     return FRIT_OK;
+}
+
+frit_status frit_engine_compile(frit_engine *engine, frit_progress progress)
+{
+    plans_job job = {0};
+    list_plans(engine, &job);
+    return frit_plans_compile(engine, job.keys, job.n, progress);
 }
 
 frit_status frit_engine_prepare(frit_engine *engine, frit_progress_fn progress, void *ctx)

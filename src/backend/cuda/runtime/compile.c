@@ -131,14 +131,22 @@ static frit_status compile_with(const frit_cuda_compiler *compiler, frit_cuda_pr
     return status;
 }
 
+// The sentence names what the machine lacks. The user may install a compiler, or bring the kernel.
+static frit_status fail_without_compiler(const frit_cuda_compiler *compiler, const frit_cuda_program *program)
+{
+    const frit_cubin_archive *archive = compiler->archive;
+    return frit_fail(
+        FRIT_E_NOT_FOUND,
+        "kernels/%s for sm_%d: not kept in %s from an earlier start%s%s, and there is no NVRTC to compile "
+        "it; install NVRTC (the Python package nvidia-cuda-nvrtc), or write the kernels of this model with "
+        "'frit kernels' where NVRTC is",
+        program->file, compiler->arch, compiler->folder ? compiler->folder : "a folder", archive ? ", not in " : "",
+        archive ? frit_cubin_archive_path(archive) : "");
+}
+
 static frit_status compile_one(const frit_cuda_compiler *compiler, frit_cuda_program *program)
 {
-    if (!compiler->nvrtc)
-        return frit_fail(FRIT_E_NOT_FOUND,
-                         "kernels/%s for sm_%d: not kept in %s from an earlier start%s%s, and there is no NVRTC "
-                         "to compile it",
-                         program->file, compiler->arch, compiler->folder ? compiler->folder : "a folder",
-                         compiler->package ? ", not in " : "", compiler->package ? compiler->package : "");
+    if (!compiler->nvrtc) return fail_without_compiler(compiler, program);
     frit_buf arch = {0};
     print_arch(&arch, compiler->arch);
     const frit_status status =
@@ -147,15 +155,38 @@ static frit_status compile_one(const frit_cuda_compiler *compiler, frit_cuda_pro
     return status;
 }
 
-// The cubin of the folder or, if it has none, of the package. A report comes from compiling only.
-static void find_cubin(const frit_cuda_compiler *compiler, frit_cubin_key key, frit_cuda_program *program)
+static uint8_t *copy_from_archive(const frit_cuda_compiler *compiler, frit_cubin_key key, size_t *n_bytes)
 {
-    const frit_cubin_cache folder = {compiler->folder, maker_of(compiler), &compiler->log},
-                           package = {compiler->package, 0, &compiler->log};
+    bool is_damaged;
+    const uint8_t *code = frit_cubin_archive_find(compiler->archive, key, n_bytes, &is_damaged);
+    if (is_damaged)
+        frit_log_say(&compiler->log, FRIT_LOG_WARNING, "%s has a damaged kernel, which is compiled again",
+                     frit_cubin_archive_path(compiler->archive));
+    uint8_t *copy = code ? malloc(*n_bytes) : NULL;
+    if (copy) memcpy(copy, code, *n_bytes);
+    return copy;
+}
+
+// The cubin of the folder or, if it has none, of the archive. A report comes from compiling only.
+static void find_cubin(const frit_cuda_compiler *compiler, frit_cuda_program *program)
+{
+    const frit_cubin_cache folder = {compiler->folder, maker_of(compiler), &compiler->log};
     if (compiler->wants_report) return;
-    if (folder.folder) program->cubin = frit_cubin_cache_read(&folder, key, &program->n_bytes);
-    if (!program->cubin && package.folder) program->cubin = frit_cubin_cache_read(&package, key, &program->n_bytes);
+    if (folder.folder) program->cubin = frit_cubin_cache_read(&folder, program->key, &program->n_bytes);
+    if (!program->cubin && compiler->archive)
+        program->cubin = copy_from_archive(compiler, program->key, &program->n_bytes);
     program->was_cached = program->cubin != NULL;
+}
+
+static frit_status find_key(const frit_cuda_compiler *compiler, frit_cuda_program *program)
+{
+    frit_buf description = {0};
+    describe(compiler, program, &description);
+    const frit_status status =
+        description.failed ? frit_fail_memory(description.len, "the description of a kernel") : FRIT_OK;
+    if (status == FRIT_OK) program->key = frit_cubin_key_of((frit_str){description.data, description.len});
+    frit_buf_free(&description);
+    return status;
 }
 
 // Finds the cubin, or compiles it and writes it to the folder. A folder that cannot be used costs a warning.
@@ -163,21 +194,23 @@ static frit_status provide_cubin(const frit_cuda_compiler *compiler, frit_cuda_p
 {
     program->n_spilled = -1;
     program->was_cached = false;
-    if (!compiler->folder && !compiler->package) return compile_one(compiler, program);
-    frit_buf description = {0};
-    describe(compiler, program, &description);
-    if (description.failed) {
-        frit_buf_free(&description);
-        return frit_fail_memory(description.len, "the description of a kernel");
-    }
-    const frit_cubin_key key = frit_cubin_key_of((frit_str){description.data, description.len});
-    frit_buf_free(&description);
-    find_cubin(compiler, key, program);
+    if (compiler->folder || compiler->archive || compiler->collected) FRIT_TRY(find_key(compiler, program));
+    find_cubin(compiler, program);
     if (program->was_cached) return FRIT_OK;
     FRIT_TRY(compile_one(compiler, program));
     const frit_cubin_cache folder = {compiler->folder, maker_of(compiler), &compiler->log};
-    if (folder.folder) frit_cubin_cache_write(&folder, key, program->cubin, program->n_bytes);
+    if (folder.folder) frit_cubin_cache_write(&folder, program->key, program->cubin, program->n_bytes);
     return FRIT_OK;
+}
+
+frit_cubin_key frit_cuda_sources_key(void)
+{
+    frit_buf all = {0};
+    for (size_t i = 0; i < frit_cuda_n_sources; i++)
+        frit_buf_printf(&all, "%s\n%s\n", frit_cuda_sources[i].name, frit_cuda_sources[i].text);
+    const frit_cubin_key key = frit_cubin_key_of((frit_str){all.data, all.failed ? 0 : all.len});
+    frit_buf_free(&all);
+    return key;
 }
 
 // ------------------------------------------------------------------------------- all of them
@@ -229,6 +262,18 @@ static void compile_some(void *ctx, int thread, int n_threads)
         compile_next(w, i);
 }
 
+static frit_status collect(const frit_cuda_compiler *compiler, const frit_cuda_program *programs, size_t n)
+{
+    frit_cubin_list *list = compiler->collected;
+    for (size_t i = 0; i < n; i++) {
+        FRIT_TRY(frit_cubin_list_add(list, programs[i].key, programs[i].cubin, programs[i].n_bytes));
+        if (programs[i].was_cached) continue;
+        list->nvrtc_major = (uint32_t)compiler->nvrtc->major;
+        list->nvrtc_minor = (uint32_t)compiler->nvrtc->minor;
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_cuda_compile(const frit_cuda_compiler *compiler, frit_pool *pool, frit_cuda_program *programs,
                               size_t n)
 {
@@ -244,6 +289,7 @@ frit_status frit_cuda_compile(const frit_cuda_compiler *compiler, frit_pool *poo
     for (size_t i = 0; i < n && status == FRIT_OK; i++)
         if (w.outcomes[i].status != FRIT_OK) status = frit_fail(w.outcomes[i].status, "%s", w.outcomes[i].sentence);
     if (status == FRIT_OK && w.is_cancelled) status = frit_fail(FRIT_E_CANCELLED, "compiling kernels was cancelled");
+    if (status == FRIT_OK && compiler->collected) status = collect(compiler, programs, n);
     if (status != FRIT_OK) frit_cuda_programs_free(programs, n);
     free(w.outcomes);
     return status;

@@ -9,18 +9,20 @@
 //     driver.module_load(&module, programs[0].cubin);
 //     frit_cuda_programs_free(programs, 1);
 #pragma once
+#include "backend/cuda/runtime/cubin_archive.h"
 #include "backend/cuda/runtime/nvrtc.h"
 #include "base/log.h"
 #include "base/thread/thread.h"
 
 typedef struct frit_cuda_compiler {
-    const frit_nvrtc *nvrtc;     // NULL: not installed; only cached and packaged cubins can be used
-    const char *folder;          // cache of cubins; NULL: none
-    const char *package;         // cubins that came with frit; NULL: none
-    int arch;                    // 10 * major + minor of the GPU
-    int driver_version;          // 0: not known, as on a machine without a GPU
-    bool wants_report;           // asks for the assembler's report of registers and spills
-    frit_progress_fn progress;   // called between programs, on the thread of frit_cuda_compile; NULL: none
+    const frit_nvrtc *nvrtc;             // NULL: not installed; only cached and archived cubins can be used
+    const char *folder;                  // cache of cubins; NULL: none
+    const frit_cubin_archive *archive;   // NULL: none
+    int arch;                            // 10 * major + minor of the GPU
+    int driver_version;                  // 0: not known, as on a machine without a GPU
+    bool wants_report;                   // asks for the assembler's report of registers and spills
+    frit_cubin_list *collected;          // receives a copy of each cubin; NULL: none
+    frit_progress_fn progress;           // called between programs, on the thread of frit_cuda_compile; NULL: none
     void *progress_ctx;
     frit_log log;
 } frit_cuda_compiler;
@@ -32,9 +34,10 @@ typedef struct frit_cuda_program {
     // Results:
     uint8_t *cubin;
     size_t n_bytes;
-    bool was_cached;   // read from the folder or the package
-    char *report;      // of the assembler, with wants_report; NULL if the cubin was cached
-    int n_spilled;     // bytes of registers spilled to local memory, in all kernels of the program; -1: unknown
+    frit_cubin_key key;   // set if the compiler has a folder, an archive or a list
+    bool was_cached;      // read from the folder or the archive
+    char *report;         // of the assembler, with wants_report; NULL if the cubin was cached
+    int n_spilled;        // bytes of registers spilled to local memory, in all kernels of the program; -1: unknown
 } frit_cuda_program;
 
 // Compiles programs on the threads of the pool, on fewer of them if memory is short. All or none: after a failure no
@@ -42,3 +45,5 @@ typedef struct frit_cuda_program {
 frit_status frit_cuda_compile(const frit_cuda_compiler *compiler, frit_pool *pool, frit_cuda_program *programs,
                               size_t n);
 void frit_cuda_programs_free(frit_cuda_program *programs, size_t n);
+// A hash of the sources of all kernels.
+frit_cubin_key frit_cuda_sources_key(void);

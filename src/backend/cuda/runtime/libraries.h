@@ -8,6 +8,6 @@ typedef struct frit_cuda_libraries {
     const char *nvrtc;    // a folder
     const char *blas;
     const char *cubins;    // folder: the cache of compiled kernels
-    const char *package;   // folder: compiled kernels that came with frit
+    const char *package;   // folder: archives of compiled kernels that came with frit
 } frit_cuda_libraries;
 void frit_cuda_use_libraries(const frit_cuda_libraries *libraries);

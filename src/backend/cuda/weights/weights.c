@@ -189,9 +189,11 @@ static frit_cuda_tensor describe_tensor(const frit_cuda_pair *pair, bool is_tile
     return t;
 }
 
+// Only compiles the kernel that makes tiles, if the GPU is a target.
 static frit_status load_tensor(frit_cuda_device *d, frit_cuda_tensor *t)
 {
     FRIT_TRY(frit_cuda_alloc_bytes(d, t->n_bytes, t->tensor.name, &t->address));
+    if (d->is_target) return t->is_tiled ? frit_cuda_loader_prepare(&d->loader, &t->tensor.dtype, 1) : FRIT_OK;
     frit_status status = frit_cuda_tensor_fill(d, t);
     if (status == FRIT_OK) status = frit_cuda_loader_wait(&d->loader);
     if (status != FRIT_OK) frit_cuda_free_bytes(d, t->address);
