@@ -245,7 +245,8 @@ static frit_status take_shared(frit_exec *exec, const frit_cuda_attend *attend, 
     const uint64_t n_bytes = frit_cuda_attend_work(exec, heads, attend->window, n_rows);
     frit_cuda_attend shared = *attend;
     frit_cuda_kernel rows, beside;
-    if (!exec->device->has_cascade || attend->window || (exec->shared_group >= 0 && exec->shared_group != l->group)) return FRIT_OK;
+    if (!exec->device->has_cascade || attend->window || (exec->shared_group >= 0 && exec->shared_group != l->group))
+        return FRIT_OK;
     shared.shared_parts = FRIT_CUDA_SHARED_PARTS;
     shared.own_parts = 1;
     FRIT_TRY(frit_cuda_attend_rows_kernel(&shared, &exec->device->gpu, &rows));
