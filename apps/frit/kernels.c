@@ -122,7 +122,9 @@ static int run(void *ctx)
     const cli_common *common = &args->common;
     const kernels_options *o = &args->kernels;
     int code = CLI_DONE;
-    if (!o->gpus) return list_gpus();
+    const bool has_model = o->shapes.n > 0 || common->n_positional > 0 || common->model || common->hf_repo;
+    if (!o->gpus && !o->folder && !has_model) return list_gpus();
+    if (!o->gpus) return cli_usage("kernels: --gpu NAMES is missing; 'frit kernels' without arguments lists them");
     if (!o->folder) return cli_usage("kernels: -o FOLDER is missing, the folder of the archives");
     for (size_t i = 0; i < o->shapes.n && code == CLI_DONE; i++) code = write_shape(args, o->shapes.items[i]);
     for (int i = 0; i < common->n_positional && code == CLI_DONE; i++) code = write_file(args, common->positional[i]);

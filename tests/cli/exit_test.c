@@ -26,6 +26,7 @@ static const struct {
     {"convert", "OUT.gguf", false, false},
     {"quantize", "OUT.gguf", false, false},
     {"imatrix", "OUT -q -f README.md -c 16 --windows 1", true, false},
+    {"kernels", "-q -o OUT --gpu h100", false, false},
     {"kl", "README.md -q -f README.md -c 16 --windows 1", false, false},
 };
 
