@@ -57,6 +57,8 @@ static const any_function every_function[] = {
     ENTRY(frit_engine_new),
     ENTRY(frit_engine_free),
     ENTRY(frit_engine_prepare),
+    ENTRY(frit_kernels_get_gpu),
+    ENTRY(frit_kernels_write),
     ENTRY(frit_estimate_new),
     ENTRY(frit_estimate_free),
     ENTRY(frit_estimate_get_info),

@@ -381,6 +381,14 @@ static void call_engines(void)
     ZERO(frit_estimate_get_device, device, estimate, 0, NULL);
     frit_estimate_free(estimate);
     FREES(frit_estimate_free, estimate);
+    frit_kernels_report report;
+    const frit_kernels_options kernels = {.folder = "kernels", .gpu = "no such GPU"};
+    ZERO(frit_kernels_get_gpu, gpu, 0, NULL);
+    REFUSES(frit_kernels_write, model, NULL, NULL, &kernels, &report);
+    REFUSES(frit_kernels_write, options, o.model, NULL, NULL, &report);
+    REFUSES(frit_kernels_write, report, o.model, NULL, &kernels, NULL);
+    note("frit_kernels_write", "engine");   // NULL: the default options
+    assert_fails(frit_kernels_write(o.model, NULL, &kernels, &report), FRIT_E_INVALID, "is not known by name");
     REFUSES(frit_engine_step, engine, NULL, &(int32_t){0});
     ACCEPTS(frit_engine_step, n_rows, o.engine, NULL);
     REFUSES(frit_engine_submit, engine, NULL, &(uint64_t){0}, &(int32_t){0});
