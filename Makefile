@@ -254,6 +254,7 @@ nightly:
 	@$(BUILD) clang
 	@$(CTEST) build/clang -j $(JOBS) -LE nightly
 	@$(MAKE) --no-print-directory asan-python
+	@FRIT_TEST_AHEAD=1 $(MAKE) --no-print-directory test-python
 	@$(CONFIGURE) asan -DFRIT_SANITIZE_ALL=ON
 	@$(BUILD) asan
 	@$(CTEST) build/asan -j $(JOBS)
