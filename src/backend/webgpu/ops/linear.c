@@ -2,6 +2,7 @@
 // Launches of products (kernels/quantize.wgsl, kernels/product.wgsl) and of embeddings.
 #include "backend/webgpu/ops/linear.h"
 #include "backend/webgpu/ops/launch.h"
+#include "backend/webgpu/ops/ops.h"
 #include "backend/webgpu/weights/tiles.h"
 #include "backend/webgpu/weights/weights.h"
 
@@ -148,17 +149,27 @@ static frit_status add_input(frit_exec *exec, const frit_node *x, bool is_int)
 }
 
 typedef struct product {   // a fusion with a product
-    const frit_node *linear, *up, *glu, *add, *result;
+    const frit_node *linear, *up, *glu, *result;
+    const frit_node *residual;   // that the kernel adds; NULL: none
+    int first_more;              // index of the fusion's further additions
 } product;
+
+// The source of an ADD that is not its fusion's own.
+static int residual_of(const frit_fusion *fusion, int i)
+{
+    return fusion->nodes[i]->src[0] == fusion->nodes[i - 1] ? 1 : 0;
+}
 
 static product product_of(const frit_fusion *fusion)
 {
-    product p = {.linear = fusion->nodes[0], .result = frit_fusion_result(fusion)};
+    product p = {.linear = fusion->nodes[0], .result = frit_fusion_result(fusion), .first_more = fusion->n_nodes};
     for (int i = 1; i < fusion->n_nodes; i++) {
         const frit_node *node = fusion->nodes[i];
         if (node->op == FRIT_OP_LINEAR) p.up = node;
         if (node->op == FRIT_OP_GLU) p.glu = node;
-        if (node->op == FRIT_OP_ADD) p.add = node;
+        if (node->op != FRIT_OP_ADD || p.residual) continue;
+        p.residual = node->src[residual_of(fusion, i)];
+        p.first_more = i + 1;
     }
     return p;
 }
@@ -172,10 +183,8 @@ static void grid_product(const frit_webgpu_launch *l, const frit_webgpu_step *st
 
 static void bind_residual(const frit_exec *exec, const product *p, frit_webgpu_launch *l)
 {
-    const frit_node *before = p->glu ? p->glu : p->linear;
-    const frit_node *other = frit_node_storage(p->add->src[0]) == before ? p->add->src[1] : p->add->src[0];
     frit_webgpu_define(&l->wanted, "ADD", 1);
-    l->params[4] = frit_webgpu_offset(exec, other);
+    l->params[4] = frit_webgpu_offset(exec, p->residual);
 }
 
 static frit_status bind_bias(frit_exec *exec, const frit_node *linear, frit_webgpu_launch *l)
@@ -208,7 +217,7 @@ static frit_status add_part(frit_exec *exec, const product *p, const frit_webgpu
     if (has_bias(linear)) FRIT_TRY(bind_bias(exec, linear, l));
     if (linear->factor != 0) frit_webgpu_define(&l->wanted, "TIMES", 1);
     if (p->glu) frit_webgpu_define(&l->wanted, "GATED", 1), l->params[6] = (uint32_t)p->glu->act;
-    if (p->add) bind_residual(exec, p, l);
+    if (p->residual) bind_residual(exec, p, l);
     l->params[0] = frit_webgpu_offset(exec, p->result);
     l->params[1] = (uint32_t)frit_node_width(linear);
     l->params[2] = (uint32_t)n_blocks;
@@ -230,6 +239,8 @@ frit_status frit_webgpu_lower_linear(frit_exec *exec, const frit_fusion *fusion)
     FRIT_TRY(frit_webgpu_matrices_acquire(exec->device, &matrices, &w));
     FRIT_TRY(add_input(exec, p.linear->src[0], is_int));
     for (int i = 0; i < w->n_parts; i++) FRIT_TRY(add_part(exec, &p, w, i, is_int));
+    for (int i = p.first_more; i < fusion->n_nodes; i++)
+        FRIT_TRY(frit_webgpu_lower_addition(exec, fusion->nodes[i], residual_of(fusion, i), p.result));
     return FRIT_OK;
 }
 

@@ -148,6 +148,15 @@ static frit_status lower_numbers(frit_exec *exec, const frit_fusion *fusion)
     return FRIT_OK;
 }
 
+frit_status frit_webgpu_lower_addition(frit_exec *exec, const frit_node *sum, int source, const frit_node *result)
+{
+    frit_webgpu_launch *l;
+    FRIT_TRY(new_launch(exec, sum, "numbers.wgsl", &l));
+    set_sizes(l, sum);
+    l->params[1 - source] = l->params[3] = frit_webgpu_offset(exec, result);
+    return FRIT_OK;
+}
+
 static void define_norm(frit_webgpu_kernel *kernel, const frit_node *node)
 {
     frit_webgpu_define(kernel, "HAS_WEIGHT", node->n_src > 1 && node->src[1]);
