@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A product of 17 rows or more on sm_90, in f16, with weights in tiles. The tensor cores multiply at their full rate only
-// what a warpgroup asks for (wgmma.cuh): 64 rows of weights, as fragments in registers, times ROWS rows of x in shared
-// memory. While they multiply, the warps convert the next weights (f16_tile.cuh).
+// A product of 17 rows or more on sm_90, in f16, with weights in tiles. Only products of a warpgroup (wgmma.cuh) use the
+// tensor cores at their full rate: 64 rows of weights, as fragments in registers, times ROWS rows of x in shared memory.
+// While the tensor cores multiply, the warps convert the next weights (f16_tile.cuh).
 //
 //     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column]
 //
@@ -24,6 +24,7 @@
 #define X_BYTES (ROWS * 128)
 
 enum {
+    QUARTERS = 4,    // of 256 columns; each has a stage of x
     COPYING = 128,   // threads that copy x
     THREADS = WARPS * 32 + COPYING,
     // Registers of a thread. The copying warps give some of theirs to the others, if these need them.
@@ -37,9 +38,9 @@ enum {
 template <int TYPE> struct layout_of {
     enum {
         tile = tile_of<TYPE>::bytes,
-        tiles_at = 4 * X_BYTES,
+        tiles_at = QUARTERS * X_BYTES,
         barriers_at = tiles_at + GROUP * STAGES * tile,
-        bytes = barriers_at + (2 * 4 + WARPS * STAGES) * 8
+        bytes = barriers_at + (2 * QUARTERS + WARPS * STAGES) * 8
     };
 };
 
@@ -55,12 +56,12 @@ DEVICE u32 x_full(u32 barriers, int stage)
 
 DEVICE u32 x_empty(u32 barriers, int stage)
 {
-    return barriers + (4 + stage) * 8;
+    return barriers + (QUARTERS + stage) * 8;
 }
 
 DEVICE u32 tiles_full(u32 barriers, int warp, int stage)
 {
-    return barriers + (2 * 4 + warp * STAGES + stage) * 8;
+    return barriers + (2 * QUARTERS + warp * STAGES + stage) * 8;
 }
 
 // ------------------------------------------------------------------------------- the copying warps
@@ -102,13 +103,13 @@ DEVICE void copy_x(const frit_gemm_args &a, int first_row, int begin, int end, c
     x_piece held[2][ROWS / 32];
     wait_for_kernel_before();
     load_x(from + column, n_rows, K % 256 == 0 || column < K, held[0]);
-    for (int quarter = 0, n = (end - begin) * 4; quarter < n; quarter += 2) {
+    for (int quarter = 0, n = (end - begin) * QUARTERS; quarter < n; quarter += 2) {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const int stage = (quarter + i) % 4;
+            const int stage = (quarter + i) % QUARTERS;
             column += 64;
             if (i == 0 || quarter + 2 < n) load_x(from + column, n_rows, K % 256 == 0 || column < K, held[1 - i]);
-            barrier_wait(x_empty(barriers, stage), (quarter / 4 + 1) % 2);   // the first waits end at once
+            barrier_wait(x_empty(barriers, stage), (quarter / QUARTERS + 1) % 2);   // the first waits end at once
             store_x(held[i], shared + stage * X_BYTES);
             fence_before_wgmma();
             barrier_arrive(x_full(barriers, stage));
@@ -189,8 +190,8 @@ DEVICE void multiply(tile_ring<TYPE> &ring, char *shared, u32 barriers, frag (&s
     read_quarter<TYPE>(weights[0], ring.at(0), lane, 0);
     for (int block = 0; block < n_blocks; block++) {
 #pragma unroll
-        for (int group = 0; group < 4 * TILES; group++) {
-            const int quarter = group / TILES, i = group % TILES, next = (group + 1) % (4 * TILES);
+        for (int group = 0; group < QUARTERS * TILES; group++) {
+            const int quarter = group / TILES, i = group % TILES, next = (group + 1) % (QUARTERS * TILES);
             const u64 rows = wgmma_rows(shared_address(shared + quarter * X_BYTES));
             u32(&fragments)[4][4] = a[group % 2];
 #pragma unroll
@@ -204,7 +205,7 @@ DEVICE void multiply(tile_ring<TYPE> &ring, char *shared, u32 barriers, frag (&s
             if (next > 0 || block + 1 < n_blocks)
                 read_quarter<TYPE>(weights[next % TILES], ring.at(next % TILES), lane, next / TILES);
             wgmma_wait<1>();   // the registers of the group before are free
-            if (i == 0 && lane == 0 && (quarter > 0 || block > 0)) barrier_arrive(x_empty(barriers, (quarter + 3) % 4));
+            if (i == 0 && lane == 0 && (quarter > 0 || block > 0)) barrier_arrive(x_empty(barriers, (quarter + QUARTERS - 1) % QUARTERS));
         }
     }
     wgmma_wait<0>();
@@ -221,7 +222,7 @@ DEVICE void run(const frit_gemm_args &a, frit_gpu_ptr weights, int n_tiles, int 
     const int begin = BLOCKS * split / SPLITS, end = BLOCKS * (split + 1) / SPLITS;
     const u32 barriers = shared_address(shared + layout_of<TYPE>::barriers_at);
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < QUARTERS; i++) {
             barrier_init(x_full(barriers, i), COPYING);
             barrier_init(x_empty(barriers, i), WARPS);
         }

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Choosing tiles, warps and splits by estimate; defines and launch shape of kernels/gemm_small.cu.
 #include "backend/cuda/ops/gemm_small.h"
+#include "backend/cuda/ops/gemm_tiles.h"
 #include "backend/cuda/weights/repack.h"
 
 enum { X_STRIDE = 544, MOST_WARPS = 16, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2 };
-
-static int tile_bytes_of(const frit_cuda_gemm_small *s)
-{
-    int most = 0;
-    for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
-        const int n = frit_tile_format_of(s->segments[i].dtype)->tile_bytes;
-        if (n > most) most = n;
-    }
-    return most;
-}
 
 // A static_assert of the kernels compares the result with what they lay out.
 int frit_cuda_gemm_small_shared(int n_rows, int n_tiles, int tile_bytes, int stages)
@@ -23,15 +14,8 @@ int frit_cuda_gemm_small_shared(int n_rows, int n_tiles, int tile_bytes, int sta
 
 static int shared_bytes(const frit_cuda_gemm_small *s, int tiles, int warps)
 {
-    return frit_cuda_gemm_small_shared(s->rows, warps * tiles, tile_bytes_of(s), s->stages ? s->stages : 2);
-}
-
-static int n_groups_of(const frit_cuda_gemm_small *s, int tiles, int warps)
-{
-    const int group = tiles * warps;
-    int n = 0;
-    for (int i = 0; i < FRIT_GPU_SEGMENTS; i++) n += (s->segments[i].n_tiles + group - 1) / group;
-    return n;
+    return frit_cuda_gemm_small_shared(s->rows, warps * tiles, frit_cuda_gemm_tile_bytes(s->segments),
+                                       s->stages ? s->stages : 2);
 }
 
 static int blocks_per_multiprocessor(const frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu, int tiles, int warps)
@@ -55,12 +39,14 @@ static int at_least_one(int n)
 static double cost_of(const frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu, int tiles, int warps, int splits)
 {
     const double bytes_a_clock = 24, start = 1500, enough_warps = 12, least_warps = 8;
-    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, n_groups = n_groups_of(s, tiles, warps);
+    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS,
+              n_groups = frit_cuda_gemm_groups(s->segments, tiles * warps);
     const int each = (n_blocks + splits - 1) / splits, n_all = n_groups * splits;
     const int n_fit = at_least_one(blocks_per_multiprocessor(s, gpu, tiles, warps)),
               n_needed = (n_all + gpu->n_multiprocessors - 1) / gpu->n_multiprocessors,
               n_at_once = n_needed < n_fit ? n_needed : n_fit, n_waves = (n_needed + n_at_once - 1) / n_at_once;
-    const double n_mma = 2.0 * s->rows * tiles, bytes = s->rows * 512 + warps * tiles * tile_bytes_of(s);
+    const double n_mma = 2.0 * s->rows * tiles,
+                 bytes = s->rows * 512 + warps * tiles * frit_cuda_gemm_tile_bytes(s->segments);
     double clocks = bytes / bytes_a_clock;
     const double issue = (300.0 * tiles + n_mma + 2.0 * s->rows + 100) * warps / 4, products = n_mma * warps * 2;
     if (clocks < issue) clocks = issue;
@@ -77,17 +63,6 @@ static bool is_tried(int warps)
     return warps % 4 == 0 || warps < 4 || warps == 14;
 }
 
-// Inserts the candidate by its cost into `out`, which keeps the `most` cheapest.
-static int insert(frit_cuda_gemm_small *out, double *costs, int n, int most, const frit_cuda_gemm_small *one,
-                  double cost)
-{
-    int at = n < most ? n : most - 1;
-    if (n == most && cost >= costs[at]) return n;
-    for (; at > 0 && costs[at - 1] > cost; at--) out[at] = out[at - 1], costs[at] = costs[at - 1];
-    out[at] = *one, costs[at] = cost;
-    return n < most ? n + 1 : n;
-}
-
 int frit_cuda_gemm_small_candidates(const frit_cuda_gemm_small *wanted, const frit_cuda_gpu *gpu,
                                     frit_cuda_gemm_small *out, int most)
 {
@@ -95,21 +70,21 @@ int frit_cuda_gemm_small_candidates(const frit_cuda_gemm_small *wanted, const fr
     const frit_cuda_gemm_small *s = wanted;
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, most_splits = at_least_one(n_blocks / 2);
     double costs[MOST];
-    int n = 0;
-    if (most > MOST) most = MOST;
+    frit_cuda_cheapest list = {
+        .items = out, .costs = costs, .item_bytes = sizeof *out, .most = most < MOST ? most : MOST};
     for (int tiles = 1; tiles <= MOST_TILES; tiles++)
         for (int warps = 1; warps <= MOST_WARPS; warps++)
             for (int splits = 1; splits <= MOST_SPLITS && splits <= most_splits && is_tried(warps); splits++) {
-                const int n_more = splits > 1 ? n_groups_of(s, tiles, warps) * splits : 0;
+                const int n_more = splits > 1 ? frit_cuda_gemm_groups(s->segments, tiles * warps) * splits : 0;
                 if ((s->tiles && s->tiles != tiles) || (s->warps && s->warps != warps) ||
                     (s->splits && s->splits != splits) || blocks_per_multiprocessor(s, gpu, tiles, warps) < 1 ||
                     (!s->splits && n_more > MOST_BLOCKS * gpu->n_multiprocessors))
                     continue;
                 frit_cuda_gemm_small one = *s;
                 one.tiles = tiles, one.warps = warps, one.splits = splits;
-                n = insert(out, costs, n, most, &one, cost_of(s, gpu, tiles, warps, splits));
+                frit_cuda_cheapest_add(&list, &one, cost_of(s, gpu, tiles, warps, splits));
             }
-    return n;
+    return list.n;
 }
 
 // Finds the candidates with the least estimated cost.
@@ -146,23 +121,15 @@ static frit_status check(const frit_cuda_gemm_small *s)
     if (s->rows < 8 || s->rows > FRIT_CUDA_GEMM_SMALL_ROWS || s->rows % 8)
         return frit_fail(FRIT_E_UNSUPPORTED, "a product has %d rows; expected a multiple of 8 up to %d", s->rows,
                          (int)FRIT_CUDA_GEMM_SMALL_ROWS);
-    if (s->k < 32 || s->k % 32)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a product has %d columns; expected a multiple of 32", s->k);
-    for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
-        const frit_tile_format *format = frit_tile_format_of(s->segments[i].dtype);
-        if (!format || format->low_bits > 16)
-            return frit_fail(FRIT_E_UNSUPPORTED,
-                             "a product of f16 has weights of type %s, for which there is no kernel",
-                             frit_dtype_get(s->segments[i].dtype)->name);
-    }
-    return FRIT_OK;
+    return frit_cuda_gemm_check(s->k, s->segments);
 }
 
 // Three stages if shared memory and the number of columns allow.
 static int stages_of(const frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu)
 {
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS / s->splits;
-    const int n_shared = frit_cuda_gemm_small_shared(s->rows, s->warps * s->tiles, tile_bytes_of(s), 3);
+    const int n_shared =
+        frit_cuda_gemm_small_shared(s->rows, s->warps * s->tiles, frit_cuda_gemm_tile_bytes(s->segments), 3);
     return n_blocks > 2 && n_shared <= gpu->shared_bytes ? 3 : 2;
 }
 
@@ -176,29 +143,19 @@ frit_status frit_cuda_gemm_small_kernel(frit_cuda_gemm_small *s, const frit_cuda
     if (n_shared > gpu->shared_bytes)
         return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows needs %d bytes of shared memory; %s has %d", s->rows,
                          n_shared, gpu->name, gpu->shared_bytes);
-    *kernel = (frit_cuda_kernel){.file = "gemm_small.cu",
-                                 .name = "gemm_small",
-                                 .grid = {(unsigned)n_groups_of(s, s->tiles, s->warps), (unsigned)s->splits, 1},
-                                 .threads = (unsigned)s->warps * 32,
-                                 .shared_bytes = (unsigned)n_shared};
-    const frit_cuda_segment *second = &s->segments[s->segments[1].n_tiles ? 1 : 0];
+    *kernel = (frit_cuda_kernel){
+        .file = "gemm_small.cu",
+        .name = "gemm_small",
+        .grid = {(unsigned)frit_cuda_gemm_groups(s->segments, s->tiles * s->warps), (unsigned)s->splits, 1},
+        .threads = (unsigned)s->warps * 32,
+        .shared_bytes = (unsigned)n_shared};
+    frit_cuda_gemm_define(kernel, s->k, s->segments);
     const struct {
         const char *name;
         int64_t value;
     } defines[] = {
-        {"TYPE0", frit_dtype_get(s->segments[0].dtype)->gguf_id},
-        {"TILES0", s->segments[0].n_tiles},
-        {"TYPE1", frit_dtype_get(second->dtype)->gguf_id},
-        {"TILES1", s->segments[1].n_tiles},
-        {"K", s->k},
-        {"ROWS", s->rows},
-        {"TILES", s->tiles},
-        {"WARPS", s->warps},
-        {"SPLITS", s->splits},
-        {"STAGES", s->stages},
-        {"SHARED_BYTES", n_shared},
-        {"HALF_MATH", !s->is_exact},
-        {"GATED", s->is_gated},
+        {"ROWS", s->rows},     {"TILES", s->tiles},        {"WARPS", s->warps},         {"SPLITS", s->splits},
+        {"STAGES", s->stages}, {"SHARED_BYTES", n_shared}, {"HALF_MATH", !s->is_exact}, {"GATED", s->is_gated},
     };
     for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_cuda_define(kernel, defines[i].name, defines[i].value);
     return FRIT_OK;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Choosing blocks of rows, tiles, warps and splits by estimate; defines and launch shape of kernels/gemm_wgmma.cu.
 #include "backend/cuda/ops/gemm_wgmma.h"
+#include "backend/cuda/ops/gemm_tiles.h"
 #include "backend/cuda/weights/repack.h"
 
-enum { X_STAGES = 4, COPY_WARPS = 4, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2, REGISTERS = 65536 };
+enum { QUARTERS = 4, COPY_WARPS = 4, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2, REGISTERS = 65536 };
 
 static const int row_blocks[] = {32, 64, 96, 128};
 static const int warp_counts[] = {4, 8, 12};
@@ -13,28 +14,16 @@ bool frit_cuda_has_wgmma(const frit_cuda_gpu *gpu)
     return gpu->arch == 90;
 }
 
-static int tile_bytes_of(const frit_cuda_gemm_wgmma *s)
-{
-    int most = 0;
-    for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
-        const int n = frit_tile_format_of(s->segments[i].dtype)->tile_bytes;
-        if (n > most) most = n;
-    }
-    return most;
-}
-
 // A static_assert of the kernel compares the result with what it lays out.
 static int shared_bytes(const frit_cuda_gemm_wgmma *s)
 {
-    return X_STAGES * s->rows * 128 + s->warps * s->stages * (s->tiles * tile_bytes_of(s) + 8) + 2 * X_STAGES * 8;
+    return QUARTERS * s->rows * 128 + s->warps * s->stages * (s->tiles * frit_cuda_gemm_tile_bytes(s->segments) + 8) +
+           2 * QUARTERS * 8;
 }
 
 static int n_groups_of(const frit_cuda_gemm_wgmma *s)
 {
-    const int group = s->tiles * s->warps;
-    int n = 0;
-    for (int i = 0; i < FRIT_GPU_SEGMENTS; i++) n += (s->segments[i].n_tiles + group - 1) / group;
-    return n;
+    return frit_cuda_gemm_groups(s->segments, s->tiles * s->warps);
 }
 
 unsigned frit_cuda_gemm_wgmma_blocks(const frit_cuda_gemm_wgmma *s, int64_t n_rows)
@@ -77,34 +66,16 @@ static double cost_of(const frit_cuda_gemm_wgmma *s, const frit_cuda_gpu *gpu)
     return gates + n_waves * (start + clocks) + results / (bytes_a_clock * gpu->n_multiprocessors);
 }
 
-// Inserts the candidate by its cost into `out`, which keeps the `most` cheapest.
-static int insert(frit_cuda_gemm_wgmma *out, double *costs, int n, int most, const frit_cuda_gemm_wgmma *one,
-                  double cost)
-{
-    int at = n < most ? n : most - 1;
-    if (n == most && cost >= costs[at]) return n;
-    for (; at > 0 && costs[at - 1] > cost; at--) out[at] = out[at - 1], costs[at] = costs[at - 1];
-    out[at] = *one, costs[at] = cost;
-    return n < most ? n + 1 : n;
-}
-
 static bool is_wanted(int wanted, int value)
 {
     return wanted == 0 || wanted == value;
 }
 
-// Sets stages: three if shared memory allows, at least two.
+// Sets stages: three if shared memory allows, otherwise two. False: two do not fit either.
 static bool set_stages(frit_cuda_gemm_wgmma *s, const frit_cuda_gpu *gpu)
 {
-    for (int stages = s->stages ? s->stages : 3; stages >= 2; stages--) {
-        frit_cuda_gemm_wgmma one = *s;
-        one.stages = stages;
-        if (fits(&one, gpu)) {
-            s->stages = stages;
-            return true;
-        }
-        if (s->stages) break;
-    }
+    for (s->stages = 3; s->stages >= 2; s->stages--)
+        if (fits(s, gpu)) return true;
     return false;
 }
 
@@ -114,8 +85,8 @@ int frit_cuda_gemm_wgmma_candidates(const frit_cuda_gemm_wgmma *wanted, const fr
     enum { MOST = 64 };
     const int n_blocks = (wanted->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS;
     double costs[MOST];
-    int n = 0;
-    if (most > MOST) most = MOST;
+    frit_cuda_cheapest list = {
+        .items = out, .costs = costs, .item_bytes = sizeof *out, .most = most < MOST ? most : MOST};
     for (size_t r = 0; r < FRIT_COUNT(row_blocks); r++)
         for (size_t w = 0; w < FRIT_COUNT(warp_counts); w++)
             for (int tiles = 1; tiles <= MOST_TILES; tiles++)
@@ -132,9 +103,9 @@ int frit_cuda_gemm_wgmma_candidates(const frit_cuda_gemm_wgmma *wanted, const fr
                         if ((splits > 1 && !wanted->splits && n_parts > MOST_BLOCKS * gpu->n_multiprocessors) ||
                             !set_stages(&one, gpu))
                             continue;
-                        n = insert(out, costs, n, most, &one, cost_of(&one, gpu));
+                        frit_cuda_cheapest_add(&list, &one, cost_of(&one, gpu));
                     }
-    return n;
+    return list.n;
 }
 
 uint64_t frit_cuda_gemm_wgmma_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows)
@@ -146,24 +117,10 @@ uint64_t frit_cuda_gemm_wgmma_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64
     return (rows * n > in_parts ? rows * n : in_parts) * sizeof(float);
 }
 
-static frit_status check(const frit_cuda_gemm_wgmma *s)
-{
-    if (s->k < 32 || s->k % 32)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a product has %d columns; expected a multiple of 32", s->k);
-    for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
-        const frit_tile_format *format = frit_tile_format_of(s->segments[i].dtype);
-        if (!format || format->low_bits > 16)
-            return frit_fail(FRIT_E_UNSUPPORTED,
-                             "a product of f16 has weights of type %s, for which there is no kernel",
-                             frit_dtype_get(s->segments[i].dtype)->name);
-    }
-    return FRIT_OK;
-}
-
 frit_status frit_cuda_gemm_wgmma_kernel(frit_cuda_gemm_wgmma *s, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
 {
     frit_cuda_gemm_wgmma best;
-    FRIT_TRY(check(s));
+    FRIT_TRY(frit_cuda_gemm_check(s->k, s->segments));
     if (!frit_cuda_has_wgmma(gpu))
         return frit_fail(FRIT_E_UNSUPPORTED, "%s has no products of warpgroups; expected sm_90", gpu->name);
     if (frit_cuda_gemm_wgmma_candidates(s, gpu, &best, 1) == 0)
@@ -178,16 +135,11 @@ frit_status frit_cuda_gemm_wgmma_kernel(frit_cuda_gemm_wgmma *s, const frit_cuda
                                  .grid = {frit_cuda_gemm_wgmma_blocks(s, s->n_rows), (unsigned)s->splits, 1},
                                  .threads = (unsigned)(s->warps + COPY_WARPS) * 32,
                                  .shared_bytes = (unsigned)shared_bytes(s)};
-    const frit_cuda_segment *second = &s->segments[s->segments[1].n_tiles ? 1 : 0];
+    frit_cuda_gemm_define(kernel, s->k, s->segments);
     const struct {
         const char *name;
         int64_t value;
     } defines[] = {
-        {"TYPE0", frit_dtype_get(s->segments[0].dtype)->gguf_id},
-        {"TILES0", s->segments[0].n_tiles},
-        {"TYPE1", frit_dtype_get(second->dtype)->gguf_id},
-        {"TILES1", s->segments[1].n_tiles},
-        {"K", s->k},
         {"ROWS", s->rows},
         {"TILES", s->tiles},
         {"WARPS", s->warps},

@@ -21,8 +21,9 @@ typedef struct frit_cuda_gemm_wgmma {
     int rows;           // of a block of threads: 32, 64, 96 or 128
     int tiles, warps;   // row tiles of a warp, warps of a block of threads that multiply
     int splits;         // parts of the columns, whose partial results are to be added
-    int stages;         // of 256 columns of weights; while one is multiplied, the next are fetched
     int at_once;        // blocks of threads that a multiprocessor runs
+    // Set:
+    int stages;   // of 256 columns of weights; while one is multiplied, the next are fetched
 } frit_cuda_gemm_wgmma;
 
 // True if the GPU has the kernel's instructions.

@@ -54,7 +54,8 @@ DEVICE void store_gated(const frit_gemm_args &a, int n_tiles, int first, int fir
     }
 }
 
-// Stores the results of a warp, whose row tiles begin at `first`, and the first of which is number `at` of a row.
+// Stores the results of a warp, for the segment's row tiles from `first` on. at: the number in a row of out where the
+// segment begins.
 template <int TYPE>
 DEVICE void store_sums(const frit_gemm_args &a, int split, int n_tiles, int first, int first_row, int at,
                        const frag (&sums)[TILES][ROWS / 8])
