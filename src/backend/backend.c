@@ -2,6 +2,7 @@
 // The list of backends, best first. A backend is a row here and a folder.
 #include "backend/backend.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,25 @@ const frit_backend *frit_backend_find(const char *name)
     for (size_t i = 0; i < FRIT_COUNT(rows); i++)
         if (rows[i] && strcmp(rows[i]->name, name) == 0) return rows[i];
     return NULL;
+}
+
+// Compares bits, which compilers vectorize: a vocabulary may have 100,000 logits.
+static bool all_finite(const float *row, int64_t n)
+{
+    enum { EXPONENT = 0x7f800000 };
+    uint32_t n_bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &row[i], sizeof bits);
+        n_bad += (bits & EXPONENT) == EXPONENT;
+    }
+    return n_bad == 0;
+}
+
+void frit_out_row_take(frit_out_row *taken, const float *row, int64_t n)
+{
+    if (!all_finite(row, n)) atomic_store(&taken->bad, true);
+    if (taken->copy) memcpy(taken->copy, row, (size_t)n * sizeof *row);
 }
 
 frit_status frit_backend_copy(frit_address to, frit_address from, uint64_t n_bytes)

@@ -185,5 +185,8 @@ const frit_backend *frit_backend_find(const char *name);   // NULL: no backend h
 const frit_backend *frit_backend_get(int i);
 // For tests: engines that are made from now on open this backend before the CPU; NULL: none.
 void frit_backend_set_first(const frit_backend *backend);
+// Copies a row of n numbers of output, which is on the host, if a copy is requested. Sets `bad` if a number is not
+// finite.
+void frit_out_row_take(frit_out_row *taken, const float *row, int64_t n);
 // Copies bytes between any two devices, after all steps that were submitted to the device of `from`.
 frit_status frit_backend_copy(frit_address to, frit_address from, uint64_t n_bytes);

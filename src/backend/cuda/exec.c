@@ -9,7 +9,6 @@
 #include "backend/cuda/step_input.h"
 #include "backend/cuda/weights/weight_stream.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -329,19 +328,6 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     return FRIT_OK;
 }
 
-// Compares bits, which compilers vectorize: a vocabulary may have 100,000 logits.
-static bool all_finite(const float *row, int64_t n)
-{
-    enum { EXPONENT = 0x7f800000 };
-    uint32_t n_bad = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &row[i], sizeof bits);
-        n_bad += (bits & EXPONENT) == EXPONENT;
-    }
-    return n_bad == 0;
-}
-
 // Stores what the caller wants of each output row (frit_out_row).
 static void deliver_results(const frit_cuda_flight *flight)
 {
@@ -349,13 +335,9 @@ static void deliver_results(const frit_cuda_flight *flight)
     const float *rows = flight->output.host;
     int32_t pick = 0;
     if (output->wants_rows) output->rows = rows;
-    for (int64_t o = 0; output->taken && o < flight->n_outs; o++) {
-        frit_out_row *taken = &output->taken[o];
-        const float *row = rows + o * flight->width;
-        if (!comes_to_host(flight, o, &pick)) continue;
-        if (!all_finite(row, flight->width)) atomic_store(&taken->bad, true);
-        if (taken->copy) memcpy(taken->copy, row, (size_t)flight->width * sizeof *row);
-    }
+    for (int64_t o = 0; output->taken && o < flight->n_outs; o++)
+        if (comes_to_host(flight, o, &pick))
+            frit_out_row_take(&output->taken[o], rows + o * flight->width, flight->width);
     frit_cuda_picks_deliver(flight);
 }
 

@@ -276,29 +276,12 @@ frit_status frit_webgpu_submit(frit_device *base, frit_exec *exec, const frit_ba
     return FRIT_OK;
 }
 
-// Compares bits, which compilers vectorize: a vocabulary may have 100,000 logits.
-static bool all_finite(const float *row, int64_t n)
-{
-    enum { EXPONENT = 0x7f800000 };
-    uint32_t n_bad = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &row[i], sizeof bits);
-        n_bad += (bits & EXPONENT) == EXPONENT;
-    }
-    return n_bad == 0;
-}
-
 static void deliver_results(const frit_webgpu_flight *flight)
 {
     frit_step_output *output = flight->results;
     if (output->wants_rows) output->rows = flight->rows;
-    for (int64_t o = 0; output->taken && o < flight->n_outs; o++) {
-        frit_out_row *taken = &output->taken[o];
-        const float *row = flight->rows + o * flight->width;
-        if (!all_finite(row, flight->width)) atomic_store(&taken->bad, true);
-        if (taken->copy) memcpy(taken->copy, row, (size_t)flight->width * sizeof *row);
-    }
+    for (int64_t o = 0; output->taken && o < flight->n_outs; o++)
+        frit_out_row_take(&output->taken[o], flight->rows + o * flight->width, flight->width);
 }
 
 frit_status frit_webgpu_flight_wait(frit_webgpu_device *d, frit_webgpu_flight *flight)
