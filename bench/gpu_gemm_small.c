@@ -2,23 +2,13 @@
 // Times small gemms (gemm_small.cu), each alone, and the conversion of weights to f16 for cuBLASLt.
 #include "backend/cuda/ops/gemm_cublas.h"
 #include "backend/cuda/ops/gemm_small.h"
-#include "gpu.h"
+#include "gpu_gemm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 // clang-format off
-static const struct shape { const char *name; int n_rows, k; } shapes[] = {
-    {"8b qkv",     6144,  4096},
-    {"8b o",       4096,  4096},
-    {"8b gate-up", 28672, 4096},
-    {"8b down",    4096, 14336},
-    {"8b head",  128256,  4096},
-};
-
-static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_BF16};
-
 // The first variant is the backend's choice.
 static const struct variant { const char *name; int tiles, warps, splits, stages; bool is_exact; } variants[] = {
     {"chosen",               0, 0,  0, 0, false},

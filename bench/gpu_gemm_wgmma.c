@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Times products of warpgroups (gemm_wgmma.cu), each alone, in all shapes of blocks that fit.
+// Times products of warpgroups (gemm_wgmma.cu), each alone, in the shapes of blocks that are fastest by estimate.
 #include "backend/cuda/ops/gemm_wgmma.h"
-#include "gpu.h"
+#include "gpu_gemm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// clang-format off
-static const struct shape { const char *name; int n_rows, k; } shapes[] = {
-    {"8b qkv",     6144,  4096},
-    {"8b o",       4096,  4096},
-    {"8b gate-up", 28672, 4096},
-    {"8b down",    4096, 14336},
-    {"8b head",  128256,  4096},
-};
-
-static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_BF16};
-// clang-format on
-
 static const int row_counts[] = {32, 64, 96, 128, 192, 256, 320, 512, 2048};
 
-enum { MAX_CASES = 1024, MAX_LAUNCHES = 32, VARIANTS = 40, MAX_ROWS = 2048 };
+enum { MAX_CASES = 1024, MAX_LAUNCHES = 32, VARIANTS = 8, MAX_ROWS = 2048 };
 
 typedef struct test_case {
     char text[160];
@@ -47,7 +35,7 @@ static void record(bench *b, void *ctx)
     }
 }
 
-// Adds the best variants by estimate, or all of them.
+// Adds the variants of a product that are fastest by estimate, if the filter selects them.
 static size_t add_cases(bench *b, const struct shape *shape, frit_dtype dtype, int rows, const char *filter,
                         test_case *cases, size_t n)
 {
