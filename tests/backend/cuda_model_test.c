@@ -40,24 +40,6 @@ static double limit_of(const run_mode *mode)
     return strcmp(mode->cache, "f32") == 0 ? 1e-6 : 1e-5;
 }
 
-// An op that runs on the CPU; NULL: all run on the GPU.
-static const char *op_on_cpu(const frit_engine *engine)
-{
-    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
-    const size_t n = sizeof engine->plans.classes / sizeof *classes;
-    for (size_t i = 0; i < n; i++) {
-        for (int k = 0; classes[i].planned && k < classes[i].segments.n; k++) {
-            const frit_segment *segment = &classes[i].segments.list[k];
-            for (int j = 0; segment->device > 0 && j < segment->graph.n_nodes; j++) {
-                const frit_node *node = segment->graph.nodes[j];
-                if (node->op != FRIT_OP_INPUT && node->op != FRIT_OP_WEIGHT && node->op != FRIT_OP_RESHAPE)
-                    return frit_op_get(node->op)->name;
-            }
-        }
-    }
-    return NULL;
-}
-
 // Replaces rows by the other ones if these have the larger error.
 static void keep_worse(const golden *g, kept_rows *r, const kept_rows *other)
 {

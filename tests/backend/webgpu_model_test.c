@@ -18,24 +18,6 @@ static double limit_of(const run_mode *mode)
     return strcmp(mode->cache, "f32") == 0 ? 1e-6 : 1e-5;
 }
 
-// An op that runs on the CPU; NULL: all run on the GPU.
-static const char *op_on_cpu(const frit_engine *engine)
-{
-    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
-    const size_t n = sizeof engine->plans.classes / sizeof *classes;
-    for (size_t i = 0; i < n; i++) {
-        for (int k = 0; classes[i].planned && k < classes[i].segments.n; k++) {
-            const frit_segment *segment = &classes[i].segments.list[k];
-            for (int j = 0; segment->device > 0 && j < segment->graph.n_nodes; j++) {
-                const frit_node *node = segment->graph.nodes[j];
-                if (node->op != FRIT_OP_INPUT && node->op != FRIT_OP_WEIGHT && node->op != FRIT_OP_RESHAPE)
-                    return frit_op_get(node->op)->name;
-            }
-        }
-    }
-    return NULL;
-}
-
 typedef struct model_run {
     frit_model *model;
     const golden *g;
@@ -76,8 +58,9 @@ static char **wanted;
 static bool is_wanted(const char *name)
 {
     // Fused steps; softcaps, windows and norms after products; ALiBi, layer norms and biases; experts; norms of
-    // heads.
-    static const char *const names[] = {"llama-dense", "gemma2-dense", "bloom-dense", "llama-moe", "qwen3-dense"};
+    // heads; two sums after a product.
+    static const char *const names[] = {"llama-dense", "gemma2-dense", "bloom-dense",
+                                        "llama-moe",   "qwen3-dense",  "falcon_h1"};
     for (char **word = wanted; word && *word; word++)
         if (strstr(name, *word)) return true;
     for (size_t i = 0; i < FRIT_COUNT(names) && !(wanted && *wanted); i++)
