@@ -58,9 +58,9 @@ static char **wanted;
 static bool is_wanted(const char *name)
 {
     // Fused steps; softcaps, windows and norms after products; ALiBi, layer norms and biases; experts; norms of
-    // heads; two sums after a product.
-    static const char *const names[] = {"llama-dense", "gemma2-dense", "bloom-dense",
-                                        "llama-moe",   "qwen3-dense",  "falcon_h1"};
+    // heads; two sums after a product; factors of sums with a bias.
+    static const char *const names[] = {"llama-dense", "gemma2-dense", "bloom-dense",  "llama-moe",
+                                        "qwen3-dense", "falcon_h1",    "granite-dense"};
     for (char **word = wanted; word && *word; word++)
         if (strstr(name, *word)) return true;
     for (size_t i = 0; i < FRIT_COUNT(names) && !(wanted && *wanted); i++)

@@ -5,9 +5,10 @@
 // r0 * 8 + g has columns g * 32 to g * 32 + 31 of rows r0, r0 + 4, r0 + 8 and r0 + 12. So a load of 32 threads is
 // contiguous, and the input of a thread serves four rows. The parts of a result are added in workgroup memory.
 //
-// IS_INT: the input has integers of 15 bits, 128 * high + low (quantize.wgsl), otherwise floats. TIMES, BIAS, ADD, ACT,
-// GATED: factor, bias, residual, activation; rows r and r + 8 of a tile are a gate and its value. BEGIN: row tiles of
-// the matrix that are in other buffers before this one. STACK: matrices that follow each other in the buffer.
+// IS_INT: the input has integers of 15 bits, 128 * high + low (quantize.wgsl), otherwise floats. BIAS, TIMES, GATED, ACT,
+// ADD: bias, factor of the sum, gate, activation, residual; rows r and r + 8 of a tile are a gate and its value. BEGIN:
+// row tiles of the matrix that are in other buffers before this one. STACK: matrices that follow each other in the
+// buffer.
 #include "step.wgsl"
 #include "activation.wgsl"
 @group(0) @binding(2) var<storage, read_write> scratch: array<f32>;
@@ -151,11 +152,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         if (first + n < n_rows && o < matrix.z) {
             var y = result_of(n, r);
             let to = (first + n) * matrix.z + o;
-#if TIMES
-            y *= P_TIMES;
-#endif
 #if BIAS
             y += bias[o];
+#endif
+#if TIMES
+            y *= P_TIMES;
 #endif
 #if GATED
             y = activate(P_ACT, y) * result_of(n, r + 8u);
