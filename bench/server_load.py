@@ -263,11 +263,13 @@ async def run(args, server):
 
 
 def report(args, server, load, rss, mappings, first_descriptors):
-    metrics = server.get("/metrics")
-    for _ in range(100):   # the connection that asked for the metrics is counted until it closes
-        if server.descriptors() <= first_descriptors:
+    metrics, is_idle = server.get("/metrics"), server.idle()
+    descriptors = server.descriptors()
+    for _ in range(100):   # a connection of this script is counted until the server has closed it
+        if descriptors <= first_descriptors:
             break
         time.sleep(0.05)
+        descriptors = server.descriptors()
     fifth = max(1, len(rss) // 5)
     before, after = statistics.median(rss[fifth:2 * fifth] or rss), statistics.median(rss[-fifth:])
     cache = float(re.search(r"vllm:kv_cache_usage_perc\{[^}]*\} (\S+)", metrics).group(1))
@@ -277,8 +279,8 @@ def report(args, server, load, rss, mappings, first_descriptors):
     print("            in tenths of the time:", *[rss[i * len(rss) // 10] for i in range(10)], rss[-1])
     growth = sorted(((kib - mappings.get(key, 0), key[1], kib) for key, kib in server.mappings().items()), reverse=True)
     print("            since three tenths of it:", ", ".join(f"{name} {kib - more} + {more}" for more, name, kib in growth[:4]))
-    print(f"descriptors: {first_descriptors} before, {server.descriptors()} after")
-    print(f"cache used by requests after the end: {cache}; idle: {server.idle()}")
+    print(f"descriptors: {first_descriptors} before, {descriptors} after")
+    print(f"cache used by requests after the end: {cache}; idle: {is_idle}")
     print(f"time between events, as clients see it: median {1e3 * quantile(load.gaps, 0.5):.1f} ms, "
           f"p99 {1e3 * quantile(load.gaps, 0.99):.1f} ms, of {len(load.gaps)}")
     print("time between tokens, as the server counts: median <= {} s, p99 <= {} s".format(
@@ -287,8 +289,8 @@ def report(args, server, load, rss, mappings, first_descriptors):
         print(f"{protocol}: expected {expected!r}\n{' ' * len(protocol)}  got      {got!r}")
     bad = sum(count for name, count in load.counts.items() if not name.startswith(("right", "left")))
     faults = {f"{bad} answers failed": bad, "memory grew by more than 2 %": args.memory and after > 1.02 * before,
-              "descriptors stayed open": server.descriptors() > first_descriptors, "the cache is in use": cache > 0,
-              "sessions are busy": not server.idle(), "no answer was compared": not load.counts["right"]}
+              "descriptors stayed open": descriptors > first_descriptors, "the cache is in use": cache > 0,
+              "sessions are busy": not is_idle, "no answer was compared": not load.counts["right"]}
     print("verdict:", "; ".join(name for name, holds in faults.items() if holds) or "no fault")
     return any(faults.values())
 
