@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Prompts that wait for each other, on devices with a queue.
 //
-// A GPU that converts the weights for each step needs nearly as long for a few prompt rows as for many: with an 8B model
-// on an H200 that converted them from 129 rows on, a step of 192 rows took 13.3 ms and one of 512 rows 19.3 ms. So while
-// sessions generate, prompts that would not fill a step wait for further prompts, if these are expected within 40 ms.
-// The rest of a prompt that has begun does not wait.
+// A GPU that converts the weights for each step needs nearly as long for a few prompt rows as for many: with an 8B
+// model on an H200 that converted them from 129 rows on, a step of 192 rows took 13.3 ms and one of 512 rows 19.3 ms.
+// So while sessions generate, prompts that would not fill a step wait for further prompts, if these are expected within
+// 40 ms. The rest of a prompt that has begun does not wait.
 #include "engine/engine.h"
 #include "engine/sched/step_cost.h"
 
