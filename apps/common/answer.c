@@ -62,7 +62,7 @@ frit_status app_answer_init(app_answer *answer, const frit_model *model, frit_op
     *answer = (app_answer){.model = model, .stop = stop};
     frit_status status = frit_text_stream_new(&answer->stream, model, 0);
     if (status == FRIT_OK) status = append_text(answer, "", 0);
-    if (status != FRIT_OK) app_answer_free(answer);
+    if (status != FRIT_OK) app_answer_deinit(answer);
     return status;
 }
 
@@ -132,7 +132,7 @@ frit_status app_answer_end(app_answer *answer, app_text *shown)
     return status;
 }
 
-void app_answer_free(app_answer *answer)
+void app_answer_deinit(app_answer *answer)
 {
     frit_text_stream_free(answer->stream);
     free(answer->text);

@@ -6,7 +6,7 @@
 //     app_answer_init(&answer, model, stop);
 //     app_answer_push(&answer, token, &shown);    // show `shown`; ends the answer if answer.stopped
 //     app_answer_end(&answer, &shown);            // the text that was held back
-//     app_answer_free(&answer);
+//     app_answer_deinit(&answer);
 #pragma once
 #include "frit.h"
 
@@ -40,4 +40,4 @@ frit_status app_answer_follow(app_answer *answer, const frit_token *tokens, size
 // Sets *shown to the text that can be shown now, possibly empty. It is valid until the next call.
 frit_status app_answer_push(app_answer *answer, frit_token token, app_text *shown);
 frit_status app_answer_end(app_answer *answer, app_text *shown);
-void app_answer_free(app_answer *answer);
+void app_answer_deinit(app_answer *answer);

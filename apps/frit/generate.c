@@ -288,7 +288,7 @@ int cli_generate(const frit_model *model, frit_engine *engine, frit_session *ses
     if (status == FRIT_OK) status = run_prompt(engine, session, answer);
     const int code = status == FRIT_OK && options->grammar ? cli_use_grammar(options->grammar, sampler) : CLI_DONE;
     if (code != CLI_DONE) {
-        app_answer_free(&text);
+        app_answer_deinit(&text);
         return code;
     }
     uint64_t start = cli_now_ns();
@@ -300,7 +300,7 @@ int cli_generate(const frit_model *model, frit_engine *engine, frit_session *ses
     answer->n_drafted = after.n_drafted - before.n_drafted;
     answer->n_accepted = after.n_accepted - before.n_accepted;
     cli_text_add(&answer->text, text.text ? text.text : "", text.n);
-    app_answer_free(&text);
+    app_answer_deinit(&text);
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 

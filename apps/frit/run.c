@@ -308,8 +308,8 @@ typedef struct run_state {
 static void run_state_free(run_state *r)
 {
     cli_answer_free(&r->answer);
-    cli_logprobs_free(&r->logprobs.answer);
-    cli_logprobs_free(&r->logprobs.prompt.logprobs);
+    cli_logprobs_deinit(&r->logprobs.answer);
+    cli_logprobs_deinit(&r->logprobs.prompt.logprobs);
     cli_grammar_free(&r->grammar);
     frit_sampler_free(r->sampler);
     frit_session_free(r->session);

@@ -23,7 +23,7 @@ typedef struct frit_os_word {
 frit_status frit_os_word_init(frit_os_word *word);
 void frit_os_word_sleep(frit_os_word *word, uint32_t seen);   // may return early
 void frit_os_word_wake(frit_os_word *word);                   // wakes all sleepers
-void frit_os_word_free(frit_os_word *word);
+void frit_os_word_deinit(frit_os_word *word);
 
 typedef struct frit_os_thread frit_os_thread;
 frit_status frit_os_thread_start(frit_os_thread **out, void (*fn)(void *ctx), void *ctx);

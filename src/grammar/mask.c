@@ -510,7 +510,7 @@ void frit_masks_free(frit_masks *m)
     free(m->runs);
     free(m->alike);
     free(m->in_root);
-    frit_frames_free(&m->frames);
+    frit_frames_deinit(&m->frames);
     frit_calls_free(&m->calls);
     frit_config_free(&m->config);
     free(m->levels);

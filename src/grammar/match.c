@@ -87,7 +87,7 @@ void frit_frames_clear(frit_frames *f)
     }
 }
 
-void frit_frames_free(frit_frames *f)
+void frit_frames_deinit(frit_frames *f)
 {
     free(f->frames);
     free(f->entries);
@@ -309,7 +309,7 @@ frit_status frit_match_init(frit_match *match, const frit_automaton *automaton, 
 
 void frit_match_deinit(frit_match *match)
 {
-    frit_frames_free(&match->frames);
+    frit_frames_deinit(&match->frames);
     frit_calls_free(&match->calls);
     frit_config_free(&match->now);
     frit_config_free(&match->next);

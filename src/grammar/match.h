@@ -62,7 +62,7 @@ typedef struct frit_calls {   // scratch of a step
 
 frit_status frit_frames_init(frit_frames *frames);
 void frit_frames_clear(frit_frames *frames);   // keeps the two permanent frames
-void frit_frames_free(frit_frames *frames);
+void frit_frames_deinit(frit_frames *frames);
 void frit_config_free(frit_config *config);
 void frit_calls_free(frit_calls *calls);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rules as front ends make them.
+// Builds the list of rules of a grammar, with a hash table of their names.
 #include "grammar/grammar.h"
 
 #include <stdlib.h>

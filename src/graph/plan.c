@@ -159,14 +159,14 @@ static frit_status set_input_offsets(frit_plan *plan)
     const frit_graph *g = plan->graph;
     for (int i = 0; i < g->n_nodes; i++) {
         uint64_t size;
-        if (!frit_node_is_input(g->nodes[i])) continue;
+        if (!frit_node_is_result_input(g->nodes[i])) continue;
         FRIT_TRY(buffer_size(g->nodes[i], &size));
         plan->offsets[i] = plan->input_bytes;
         plan->input_bytes += size;
     }
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *storage = frit_node_storage(g->nodes[i]);
-        if (frit_node_is_input(storage)) plan->offsets[i] = plan->offsets[storage->id];
+        if (frit_node_is_result_input(storage)) plan->offsets[i] = plan->offsets[storage->id];
     }
     return FRIT_OK;
 }

@@ -46,7 +46,7 @@ typedef struct frit_plan_options {
 
 // Allocates in the graph's arena.
 frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_options *options);
-static inline bool frit_node_is_input(const frit_node *node)   // its values are in the plan's inputs
+static inline bool frit_node_is_result_input(const frit_node *node)   // its values are in the plan's inputs
 {
     return node->op == FRIT_OP_INPUT && node->input == FRIT_INPUT_RESULT;
 }

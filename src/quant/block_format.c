@@ -7,7 +7,7 @@
 #include "quant/grid_format.h"
 #include "quant/half.h"
 #include "quant/levels.h"
-#include "quant/pack.h"
+#include "quant/block_write.h"
 #include "quant/scales.h"
 
 #include <string.h>
@@ -76,7 +76,7 @@ static void pack_q2_k(const frit_unpacked_block *from, void *block)
     b->d = frit_float_to_half(from->d);
     b->dmin = frit_float_to_half(from->dmin);
     for (int g = 0; g < 16; g++) b->scales[g] = (uint8_t)(from->scales[g] | from->mins[g] << 4);
-    frit_pack_two_bits(codes, b->qs);
+    frit_write_two_bits(codes, b->qs);
 }
 
 static void unpack_q3_k(const void *block, frit_unpacked_block *out)
@@ -100,9 +100,9 @@ static void pack_q3_k(const frit_unpacked_block *from, void *block)
     stored_codes(from, 256, -4, codes);
     for (int g = 0; g < 16; g++) scales[g] = (int8_t)from->scales[g];
     b->d = frit_float_to_half(from->d);
-    frit_pack_scales_q3_k(scales, b->scales);
-    frit_pack_two_bits(codes, b->qs);
-    frit_pack_one_bit(codes, 2, b->qh);
+    frit_write_scales_q3_k(scales, b->scales);
+    frit_write_two_bits(codes, b->qs);
+    frit_write_one_bit(codes, 2, b->qh);
 }
 
 static void unpack_scales_q4_k(const uint8_t packed[12], frit_unpacked_block *out)
@@ -122,7 +122,7 @@ static void pack_scales_q4_k(const frit_unpacked_block *from, uint8_t packed[12]
         scales[g] = (uint8_t)from->scales[g];
         mins[g] = (uint8_t)from->mins[g];
     }
-    frit_pack_scales_q4_k(scales, mins, packed);
+    frit_write_scales_q4_k(scales, mins, packed);
 }
 
 static void unpack_q4_k(const void *block, frit_unpacked_block *out)
@@ -142,7 +142,7 @@ static void pack_q4_k(const frit_unpacked_block *from, void *block)
     b->d = frit_float_to_half(from->d);
     b->dmin = frit_float_to_half(from->dmin);
     pack_scales_q4_k(from, b->scales);
-    frit_pack_four_bits(codes, b->qs);
+    frit_write_four_bits(codes, b->qs);
 }
 
 static void unpack_q5_k(const void *block, frit_unpacked_block *out)
@@ -163,8 +163,8 @@ static void pack_q5_k(const frit_unpacked_block *from, void *block)
     b->d = frit_float_to_half(from->d);
     b->dmin = frit_float_to_half(from->dmin);
     pack_scales_q4_k(from, b->scales);
-    frit_pack_four_bits(codes, b->qs);
-    frit_pack_one_bit(codes, 4, b->qh);
+    frit_write_four_bits(codes, b->qs);
+    frit_write_one_bit(codes, 4, b->qh);
 }
 
 static void unpack_q6_k(const void *block, frit_unpacked_block *out)
@@ -187,7 +187,7 @@ static void pack_q6_k(const frit_unpacked_block *from, void *block)
     stored_codes(from, 256, -32, codes);
     b->d = frit_float_to_half(from->d);
     for (int g = 0; g < 16; g++) b->scales[g] = (int8_t)from->scales[g];
-    frit_pack_q6_k(codes, b);
+    frit_write_q6_k(codes, b);
 }
 
 // ------------------------------------------------------------------------------------- blocks of 32
@@ -213,7 +213,7 @@ static void pack_q4_0(const frit_unpacked_block *from, void *block)
     uint8_t codes[32];
     stored_codes(from, 32, -8, codes);
     b->d = frit_float_to_half(from->d);
-    frit_pack_nibbles(codes, b->qs);
+    frit_write_nibbles(codes, b->qs);
 }
 
 static void unpack_q4_1(const void *block, frit_unpacked_block *out)
@@ -232,7 +232,7 @@ static void pack_q4_1(const frit_unpacked_block *from, void *block)
     stored_codes(from, 32, 0, codes);
     b->d = frit_float_to_half(from->d);
     b->m = frit_float_to_half(-from->dmin);
-    frit_pack_nibbles(codes, b->qs);
+    frit_write_nibbles(codes, b->qs);
 }
 
 static void unpack_q5_0(const void *block, frit_unpacked_block *out)
@@ -252,8 +252,8 @@ static void pack_q5_0(const frit_unpacked_block *from, void *block)
     uint8_t codes[32];
     stored_codes(from, 32, -16, codes);
     b->d = frit_float_to_half(from->d);
-    b->qh = frit_pack_fifth_bits(codes);
-    frit_pack_nibbles(codes, b->qs);
+    b->qh = frit_write_fifth_bits(codes);
+    frit_write_nibbles(codes, b->qs);
 }
 
 static void unpack_q5_1(const void *block, frit_unpacked_block *out)
@@ -273,8 +273,8 @@ static void pack_q5_1(const frit_unpacked_block *from, void *block)
     stored_codes(from, 32, 0, codes);
     b->d = frit_float_to_half(from->d);
     b->m = frit_float_to_half(-from->dmin);
-    b->qh = frit_pack_fifth_bits(codes);
-    frit_pack_nibbles(codes, b->qs);
+    b->qh = frit_write_fifth_bits(codes);
+    frit_write_nibbles(codes, b->qs);
 }
 
 static void unpack_iq4_nl(const void *block, frit_unpacked_block *out)
@@ -292,7 +292,7 @@ static void pack_iq4_nl(const frit_unpacked_block *from, void *block)
     uint8_t codes[32];
     stored_codes(from, 32, 0, codes);
     b->d = frit_float_to_half(from->d);
-    frit_pack_nibbles(codes, b->qs);
+    frit_write_nibbles(codes, b->qs);
 }
 
 static void unpack_iq4_xs(const void *block, frit_unpacked_block *out)
@@ -316,7 +316,7 @@ static void pack_iq4_xs(const frit_unpacked_block *from, void *block)
     for (int g = 0; g < 8; g++) {
         low |= (unsigned)((from->scales[g] + 32) & 15) << 4 * g;
         high |= (unsigned)((from->scales[g] + 32) >> 4) << 2 * g;
-        frit_pack_nibbles(codes + 32 * g, b->qs + 16 * g);
+        frit_write_nibbles(codes + 32 * g, b->qs + 16 * g);
     }
     b->d = frit_float_to_half(from->d);
     b->scales_high = (uint16_t)high;

@@ -7,7 +7,7 @@
 #include "quant/encode.h"
 #include "quant/half.h"
 #include "quant/search/level_search.h"
-#include "quant/pack.h"
+#include "quant/block_write.h"
 
 // `mean` is twice the mean square of the block.
 static float fit_block(const float *x, const float *importance, float mean)
@@ -24,7 +24,7 @@ static void encode_levels(const float *x, float inverse, uint8_t qs[16])
 {
     uint8_t codes[32];
     frit_nearest_levels(x, inverse, codes);
-    frit_pack_nibbles(codes, qs);
+    frit_write_nibbles(codes, qs);
 }
 
 void frit_encode_iq4_nl(const float *values, void *blocks, int64_t n, const float *importance)

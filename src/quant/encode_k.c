@@ -11,7 +11,7 @@
 #include "quant/dtype.h"
 #include "quant/encode.h"
 #include "quant/search/offset_search.h"
-#include "quant/pack.h"
+#include "quant/block_write.h"
 #include "quant/scales.h"
 
 // Step 3: finds codes q - low for x = d * q - min. A group whose scale is zero keeps the codes of its search.
@@ -115,7 +115,7 @@ void frit_encode_q2_k(const float *values, void *blocks, int64_t n, const float 
         block->d = from.d;
         block->dmin = from.dmin;
         for (int g = 0; g < 16; g++) block->scales[g] = (uint8_t)(from.scales[g] | from.mins[g] << 4);
-        frit_pack_two_bits(from.codes, block->qs);
+        frit_write_two_bits(from.codes, block->qs);
     }
 }
 
@@ -127,8 +127,8 @@ void frit_encode_q4_k(const float *values, void *blocks, int64_t n, const float 
         encode_offset(&q4_k, values + i, importance ? importance + i : NULL, &from);
         block->d = from.d;
         block->dmin = from.dmin;
-        frit_pack_scales_q4_k(from.scales, from.mins, block->scales);
-        frit_pack_four_bits(from.codes, block->qs);
+        frit_write_scales_q4_k(from.scales, from.mins, block->scales);
+        frit_write_four_bits(from.codes, block->qs);
     }
 }
 
@@ -140,9 +140,9 @@ void frit_encode_q5_k(const float *values, void *blocks, int64_t n, const float 
         encode_offset(&q5_k, values + i, importance ? importance + i : NULL, &from);
         block->d = from.d;
         block->dmin = from.dmin;
-        frit_pack_scales_q4_k(from.scales, from.mins, block->scales);
-        frit_pack_four_bits(from.codes, block->qs);
-        frit_pack_one_bit(from.codes, 4, block->qh);
+        frit_write_scales_q4_k(from.scales, from.mins, block->scales);
+        frit_write_four_bits(from.codes, block->qs);
+        frit_write_one_bit(from.codes, 4, block->qh);
     }
 }
 
@@ -193,9 +193,9 @@ void frit_encode_q3_k(const float *values, void *blocks, int64_t n, const float 
         for (int g = 0; g < 16; g++) {
             round_again(values + i + g * 16, 16, d * (float)scales[g], 0, -4, 3, codes + g * 16);
         }
-        frit_pack_scales_q3_k(scales, block->scales);
-        frit_pack_two_bits(codes, block->qs);
-        frit_pack_one_bit(codes, 2, block->qh);
+        frit_write_scales_q3_k(scales, block->scales);
+        frit_write_two_bits(codes, block->qs);
+        frit_write_one_bit(codes, 2, block->qh);
     }
 }
 
@@ -222,6 +222,6 @@ void frit_encode_q6_k(const float *values, void *blocks, int64_t n, const float 
         for (int g = 0; g < 16; g++) {
             round_again(x + g * 16, 16, d * (float)block->scales[g], 0, -32, 31, codes + g * 16);
         }
-        frit_pack_q6_k(codes, block);
+        frit_write_q6_k(codes, block);
     }
 }

@@ -10,7 +10,7 @@
 #include "quant/encode.h"
 #include "quant/half.h"
 #include "quant/search/offset_search.h"
-#include "quant/pack.h"
+#include "quant/block_write.h"
 
 static const frit_offset_search weighted_search = {-0.9f, 0.05f, 36, false};
 
@@ -67,7 +67,7 @@ void frit_encode_q4_0(const float *values, void *blocks, int64_t n, const float 
     for (int64_t i = 0; i < n; i += 32, block++) {
         uint8_t codes[32];
         block->d = frit_float_to_half(fit_symmetric(values + i, importance ? importance + i : NULL, mean, 8, codes));
-        frit_pack_nibbles(codes, block->qs);
+        frit_write_nibbles(codes, block->qs);
     }
 }
 
@@ -83,7 +83,7 @@ void frit_encode_q4_1(const float *values, void *blocks, int64_t n, const float 
         for (int k = 0; k < n_now; k++, block++) {
             block->d = frit_float_to_half(fits[k].scale);
             block->m = frit_float_to_half(-fits[k].min);
-            frit_pack_nibbles(codes + 32 * k, block->qs);
+            frit_write_nibbles(codes + 32 * k, block->qs);
         }
     }
 }
@@ -95,8 +95,8 @@ void frit_encode_q5_0(const float *values, void *blocks, int64_t n, const float 
     for (int64_t i = 0; i < n; i += 32, block++) {
         uint8_t codes[32];
         block->d = frit_float_to_half(fit_symmetric(values + i, importance ? importance + i : NULL, mean, 16, codes));
-        block->qh = frit_pack_fifth_bits(codes);
-        frit_pack_nibbles(codes, block->qs);
+        block->qh = frit_write_fifth_bits(codes);
+        frit_write_nibbles(codes, block->qs);
     }
 }
 
@@ -112,8 +112,8 @@ void frit_encode_q5_1(const float *values, void *blocks, int64_t n, const float 
         for (int k = 0; k < n_now; k++, block++) {
             block->d = frit_float_to_half(fits[k].scale);
             block->m = frit_float_to_half(-fits[k].min);
-            block->qh = frit_pack_fifth_bits(codes + 32 * k);
-            frit_pack_nibbles(codes + 32 * k, block->qs);
+            block->qh = frit_write_fifth_bits(codes + 32 * k);
+            frit_write_nibbles(codes + 32 * k, block->qs);
         }
     }
 }

@@ -76,7 +76,7 @@ struct frit_sampler {
     struct frit_dry *dry;            // state of dry.c; NULL: the stage is off
     float *probabilities;            // [n_vocab]: probability of each token, for a stage that learns; else NULL
     frit_token sampled;              // the last sampled token if it is not accepted yet; -1: none
-    double learned;                  // number of the stage that learns; 0 after a reset
+    double learned;                  // of mirostat mu - 2 tau, of adaptive-p mean - target; 0 after a reset
     char *forced_prefix;             // text that the next tokens must begin with (forced_prefix.c), or NULL
     frit_str forced_left;            // rest of forced_prefix; empty: no prefix is forced
     const frit_str *forced_pieces;   // [n_vocab]: the text of each token; "": a token that may not be used

@@ -72,10 +72,10 @@ static int open_tour(void *ctx, int phase, int *grain)
 }
 
 // Returned memory is never read here; half of it is not allocated.
-static frit_ahead look_ahead(void *ctx, int phase, int thread)
+static frit_prefetch look_ahead(void *ctx, int phase, int thread)
 {
     const tour *t = ctx;
-    return (frit_ahead){thread % 2 ? t->done[phase] : NULL, 2 * sizeof *t};
+    return (frit_prefetch){thread % 2 ? t->done[phase] : NULL, 2 * sizeof *t};
 }
 
 static void walk_tour(void *ctx, int phase, int begin, int end, int thread)

@@ -132,10 +132,10 @@ static void requests_arrive_at_the_rate(void **state)
     assert_true(fabs(mean * 40 - 1) < 0.03);              // four standard errors
     assert_true(fabs(sqrt(squares) / mean - 1) < 0.05);   // exponential: as wide as its mean
     for (int i = 0; i < 5; i++) assert_true(all.arrivals[i] == 0);
-    load_case_free(&a);
-    load_case_free(&b);
-    load_case_free(&c);
-    load_case_free(&all);
+    load_case_deinit(&a);
+    load_case_deinit(&b);
+    load_case_deinit(&c);
+    load_case_deinit(&all);
 }
 
 static void prompts_are_functions_of_the_seed(void **state)

@@ -52,7 +52,7 @@ static char *show(const frit_model *model, const frit_token *tokens, size_t n, f
     assert_int_equal(strlen(all), n_shown);   // the texts here contain no zeros
     assert_string_equal(all, answer.text);
     *stopped = answer.stopped;
-    app_answer_free(&answer);
+    app_answer_deinit(&answer);
     return all;
 }
 
@@ -131,7 +131,7 @@ static void text_that_is_spelled_again_is_not_shown_again(void **state)
         for (size_t i = 0; i < n; i++) assert_ok(app_answer_push(&answer, tokens[i], &shown));
         assert_ok(app_answer_end(&answer, &shown));
         assert_string_equal(answer.text, &"Once upon"[n_skip]);
-        app_answer_free(&answer);
+        app_answer_deinit(&answer);
     }
     frit_model_free(model);
 }

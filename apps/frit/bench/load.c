@@ -104,7 +104,7 @@ static int warm_up(session *s, load_case load)
     if (code == CLI_DONE && result.n_failed > 0)
         cli_announce("bench: %lld requests of the warm-up failed; the first: %s: %s", (long long)result.n_failed,
                      result.errors[0].kind, result.errors[0].example);
-    load_case_free(&load);
+    load_case_deinit(&load);
     load_result_free(&result);
     return code;
 }
@@ -148,7 +148,7 @@ static int measure(session *s, int32_t n_at_once, int32_t round)
         const int reported = report(s, &load, &result);
         if (code == CLI_DONE) code = reported;
     }
-    load_case_free(&load);
+    load_case_deinit(&load);
     load_result_free(&result);
     return code;
 }

@@ -28,7 +28,7 @@ typedef struct load_case {
 
 // Allocates arrivals. False: out of memory.
 bool load_case_init(load_case *load);
-void load_case_free(load_case *load);
+void load_case_deinit(load_case *load);
 // Writes the tokens of the i-th prompt [n_in]: a function of seed and number alone.
 void load_case_prompt(const load_case *load, int32_t i, frit_token *tokens);
 

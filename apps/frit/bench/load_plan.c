@@ -37,7 +37,7 @@ bool load_case_init(load_case *load)
     return true;
 }
 
-void load_case_free(load_case *load)
+void load_case_deinit(load_case *load)
 {
     free(load->arrivals);
     load->arrivals = NULL;

@@ -73,7 +73,7 @@ chat_view *chat_view_new(FILE *out, bool fancy, int columns)
 void chat_view_free(chat_view *view)
 {
     if (!view) return;
-    cli_wrap_free(&view->wrap);
+    cli_wrap_deinit(&view->wrap);
     free(view->log);
     free(view->events);
     free(view);
@@ -397,7 +397,7 @@ void chat_view_resize(chat_view *view, int columns, int rows)
     fputs("\033[0m\r", view->out);
     if (n_rows > 1) fprintf(view->out, "\033[%zuA", n_rows - 1);
     fputs("\033[J", view->out);
-    cli_wrap_free(&view->wrap);
+    cli_wrap_deinit(&view->wrap);
     begin(view, columns);
     const char *at = view->log, *name = "";
     for (size_t i = 0; i < view->n_events; i++) {

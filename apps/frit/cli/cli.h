@@ -382,7 +382,7 @@ frit_status cli_logprobs_add(cli_logprobs *logprobs, frit_token token, const flo
 void cli_logprobs_row(void *prompt, size_t i, const float *values, size_t n);   // a frit_row_fn
 struct json_t *cli_logprobs_json(const cli_logprobs *logprobs, const frit_model *model);
 void cli_logprobs_print(const cli_logprobs *logprobs, const frit_model *model, const char *what);   // to stderr
-void cli_logprobs_free(cli_logprobs *logprobs);
+void cli_logprobs_deinit(cli_logprobs *logprobs);
 
 typedef struct cli_answer_options {
     const frit_turn *turn;       // the marks of its answers are shown; may be NULL

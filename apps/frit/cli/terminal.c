@@ -22,7 +22,7 @@ void cli_put_text(FILE *stream, const char *text, size_t n)
     cli_wrap_init(&wrap, stream, 0);
     cli_wrap_text(&wrap, text, n);
     cli_wrap_flush(&wrap);
-    cli_wrap_free(&wrap);
+    cli_wrap_deinit(&wrap);
 }
 
 void cli_print(const char *format, ...)

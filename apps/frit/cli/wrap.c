@@ -14,7 +14,7 @@ void cli_wrap_init(cli_wrap *wrap, FILE *out, int columns)
     *wrap = (cli_wrap){.out = out, .columns = columns};
 }
 
-void cli_wrap_free(cli_wrap *wrap)
+void cli_wrap_deinit(cli_wrap *wrap)
 {
     free(wrap->lines);
     wrap->lines = NULL;
@@ -225,5 +225,5 @@ void cli_wrap_print(FILE *out, int columns, const char *text)
         line += n + (line[n] == '\n');
     }
     cli_wrap_flush(&wrap);
-    cli_wrap_free(&wrap);
+    cli_wrap_deinit(&wrap);
 }

@@ -8,7 +8,7 @@
 //     cli_wrap_text(&wrap, text, n);            // whenever text arrives
 //     cli_wrap_escape(&wrap, "\033[1m");        // takes no column
 //     cli_wrap_flush(&wrap);                    // shows the word that is held back
-//     cli_wrap_free(&wrap);
+//     cli_wrap_deinit(&wrap);
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ void cli_wrap_clear(cli_wrap *wrap);   // drops the text that is held back
 // The number of rows from the first line to the cursor on a terminal of this width, if the terminal breaks lines that
 // are too long.
 size_t cli_wrap_rows(const cli_wrap *wrap, int columns);
-void cli_wrap_free(cli_wrap *wrap);
+void cli_wrap_deinit(cli_wrap *wrap);
 
 // Prints a whole text. Continued lines are indented: to the last column of a list, otherwise by two more than the line.
 void cli_wrap_print(FILE *out, int columns, const char *text);

@@ -71,7 +71,7 @@ void cli_logprobs_row(void *ctx, size_t i, const float *values, size_t n)
         prompt->status = cli_logprobs_add(&prompt->logprobs, prompt->tokens[i + 1], values, n);
 }
 
-void cli_logprobs_free(cli_logprobs *logprobs)
+void cli_logprobs_deinit(cli_logprobs *logprobs)
 {
     free(logprobs->items);
     *logprobs = (cli_logprobs){0};

@@ -133,7 +133,7 @@ static frit_status restore_slot(change *c, server_slot *slot)
     }
     c->n_tokens = frit_session_length(slot->session);
     c->n_bytes = size_of(c->path);
-    return server_slot_own(slot, salt_of(c));
+    return server_slot_mark_restored(slot, salt_of(c));
 }
 
 static frit_status erase_slot(change *c, server_slot *slot)

@@ -5,7 +5,7 @@
 #ifdef FRIT_HAVE_TLS
 
 #include "frit.h"
-#include "server/ops/open_file.h"
+#include "server/ops/exposed_file.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
@@ -112,7 +112,7 @@ static bool read_key(pair *p, const char *path, server_problem *problem)
     if (error == 0) error = gnutls_privkey_import_x509_raw(p->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
     gnutls_memset(text.data, 0, text.size);
     gnutls_free(text.data);
-    if (error == 0) server_warn_open_file("--tls-key", path, true);
+    if (error == 0) server_warn_exposed_file("--tls-key", path, true);
     if (error == 0) return true;
     return refuse_file(problem, "tls-key", path,
                        is_encrypted

@@ -2,7 +2,7 @@
 // Parses the lines of a file of keys. No sentence shows a key.
 #include "common/text_file.h"
 #include "server/ops/keys.h"
-#include "server/ops/open_file.h"
+#include "server/ops/exposed_file.h"
 
 #include "frit_tools.h"
 
@@ -265,7 +265,7 @@ bool server_key_file_read(const char *path, server_key_options **out, size_t *n,
     if (good && *n == 0) good = server_refuse(problem, 400, NULL, NULL, "--api-key-file %.300s: has no key", path);
     bool is_secret = false;
     for (size_t i = 0; good && i < *n; i++) is_secret |= (*out)[i].is_plain;
-    if (good) server_warn_open_file("--api-key-file", path, is_secret);
+    if (good) server_warn_exposed_file("--api-key-file", path, is_secret);
     if (!good) {
         free(*out);
         *out = NULL;

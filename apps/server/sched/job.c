@@ -25,7 +25,7 @@ void server_job_free(server_job *job)
     }
     if (job->reply.free_ctx) job->reply.free_ctx(job->reply.ctx);
     server_key_unref(job->caller.key);
-    app_answer_free(&job->answer);
+    app_answer_deinit(&job->answer);
     server_send_queue_free(&job->reply.queue);
     server_send_queue_free(&job->final.queue);
     server_replay_unref(job->reply.replay);

@@ -16,7 +16,7 @@ frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t 
         .adapters = *adapters, .shift = *shift, .n_ctx = info.n_ctx, .items = calloc((size_t)n, sizeof *slots->items)};
     slots->scales = calloc(adapters->n + 1, sizeof *slots->scales);
     if (!slots->items || !slots->scales) {
-        server_slots_free(slots);
+        server_slots_deinit(slots);
         return FRIT_E_MEMORY;
     }
     for (size_t i = 0; i < adapters->n; i++) slots->scales[i] = adapters->scales[i];
@@ -30,14 +30,14 @@ frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t 
         if (status != FRIT_OK) {
             frit_session_free(slot->session);
             free(slot->scales);
-            server_slots_free(slots);
+            server_slots_deinit(slots);
             return status;
         }
     }
     return FRIT_OK;
 }
 
-void server_slots_free(server_slots *slots)
+void server_slots_deinit(server_slots *slots)
 {
     for (int32_t i = 0; i < slots->n; i++) {
         frit_session_free(slots->items[i].session);
@@ -125,7 +125,7 @@ static frit_status set_salt(server_slot *slot, const char *salt)
     return FRIT_OK;
 }
 
-frit_status server_slot_own(server_slot *slot, const char *salt)
+frit_status server_slot_mark_restored(server_slot *slot, const char *salt)
 {
     const frit_status status = set_salt(slot, salt);
     slot->is_restored = status == FRIT_OK;
@@ -161,7 +161,7 @@ frit_status server_slot_read(const server_slots *slots, server_slot *slot, const
     return status == FRIT_OK ? frit_session_push(slot->session, &start, 1, NULL) : status;
 }
 
-void server_slot_rest(server_slot *slot, size_t n_drafts)
+void server_slot_end_job(server_slot *slot, size_t n_drafts)
 {
     const size_t before = frit_session_length(slot->session);
     slot->job = NULL;

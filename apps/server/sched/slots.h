@@ -46,7 +46,7 @@ typedef struct server_prompt {
 
 frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n, const server_adapters *adapters,
                               const frit_speculate_options *speculate, const app_shift_options *shift, bool keeps);
-void server_slots_free(server_slots *slots);
+void server_slots_deinit(server_slots *slots);
 // A slot is idle if it has no job and is not settling. NULL: no slot is idle.
 server_slot *server_slots_idle(const server_slots *slots);
 // The best idle slot for the prompt: one that restored most of it, else one without a restored text, else `idle`.
@@ -61,7 +61,7 @@ frit_status server_slot_read(const server_slots *slots, server_slot *slot, const
 size_t server_slot_cached(const server_slot *slot);
 // Ends the slot's job, and waits for nothing. The slot settles when no step runs its session any more: then it keeps
 // the text without the `n_drafts` unverified tokens at its end, or frees its room in the cache.
-void server_slot_rest(server_slot *slot, size_t n_drafts);
+void server_slot_end_job(server_slot *slot, size_t n_drafts);
 // Settles the slots whose sessions no step runs. True if others are still settling.
 bool server_slots_settle(server_slots *slots);
 // Settles the slot; waits for the step that runs its session.
@@ -69,5 +69,5 @@ void server_slot_settle_now(server_slot *slot);
 // Removes the text.
 frit_status server_slot_clear(server_slot *slot);
 // Marks the text as restored from a file, for requests with this salt.
-frit_status server_slot_own(server_slot *slot, const char *salt);
+frit_status server_slot_mark_restored(server_slot *slot, const char *salt);
 const char *server_slot_salt(const server_slot *slot);   // "": none

@@ -53,7 +53,7 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     int error = pthread_create(&worker->thread, NULL, server_worker_run, worker);
     if (error != 0) {
         server_finisher_free(worker->finisher);
-        server_slots_free(&worker->slots);
+        server_slots_deinit(&worker->slots);
         free(worker->drafts);
         free(worker);
         return server_refuse(problem, 500, NULL, NULL, "the engine's thread cannot be started: %s", strerror(error));
@@ -95,7 +95,7 @@ void server_worker_free(server_worker *worker)
     pthread_mutex_unlock(&worker->lock);
     pthread_join(worker->thread, NULL);
     server_finisher_free(worker->finisher);
-    server_slots_free(&worker->slots);
+    server_slots_deinit(&worker->slots);
     pthread_cond_destroy(&worker->news);
     pthread_mutex_destroy(&worker->lock);
     free(worker->drafts);

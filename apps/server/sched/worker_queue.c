@@ -65,7 +65,7 @@ void server_worker_fail_waiting(server_worker *worker)
 void server_worker_leave_slot(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
-    server_slot_rest(slot, job->pick.n_drafts);
+    server_slot_end_job(slot, job->pick.n_drafts);
     worker->n_running--;
     job->slot = NULL;
     const double served = server_key_served(server_job_first(job)->caller.key);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Baichuan. As Llama with 32 layers; with 40 layers, ALiBi instead of RoPE. Files have no key for the difference.
+// Baichuan. As Llama with 32 layers; with 40 layers, ALiBi instead of RoPE. Files have no key for the difference, and
+// no published model has another number of layers: llama.cpp runs it without RoPE and without ALiBi.
 #include "arch/arch.h"
 
 // clang-format off

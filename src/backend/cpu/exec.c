@@ -28,7 +28,7 @@ static size_t row_bytes(const frit_task *task)
     return frit_pack_row_bytes(kernels->packed[w->dtype].layout, n);
 }
 
-// How many pieces a thread claims at once. Small matrices: several. 0: pieces are long, claim one.
+// How many pieces a thread claims at once: several of small matrices. 0: pieces are long (frit_walk.open).
 static int grain_of(const frit_action *a)
 {
     enum { GRAIN_BYTES = 32 << 10 };
@@ -106,7 +106,7 @@ static void work_on_phase(void *ctx, int i, int begin, int end, int thread)
 
 // Address of the weights that the thread's pieces of a later phase read first, if there are any. Only the pieces of
 // products may be counted before the phase begins: pieces of other ops may depend on results.
-static bool own_rows(const walk *w, const frit_exec_phase *p, int thread, frit_ahead *out)
+static bool own_rows(const walk *w, const frit_exec_phase *p, int thread, frit_prefetch *out)
 {
     enum { MOST_BYTES = 64 << 10 };
     int64_t n = 0;
@@ -120,7 +120,7 @@ static bool own_rows(const walk *w, const frit_exec_phase *p, int thread, frit_a
         const int64_t n_pieces = pieces_of(a, p), n_out = frit_node_width(a->task.node);
         if (mine < n_pieces && frit_node_height(a->task.node) <= FRIT_PREFETCH_ROWS) {
             const int64_t row = n_out * mine / n_pieces / FRIT_PANEL_ROWS * FRIT_PANEL_ROWS;
-            *out = (frit_ahead){a->task.w[1] + (size_t)row * row_bytes(&a->task), MOST_BYTES};
+            *out = (frit_prefetch){a->task.w[1] + (size_t)row * row_bytes(&a->task), MOST_BYTES};
             return true;
         }
         mine -= n_pieces;
@@ -129,14 +129,14 @@ static bool own_rows(const walk *w, const frit_exec_phase *p, int thread, frit_a
     return false;
 }
 
-static frit_ahead look_ahead(void *ctx, int i, int thread)
+static frit_prefetch next_rows(void *ctx, int i, int thread)
 {
     enum { PHASES = 4 };
     const walk *w = ctx;
-    frit_ahead ahead = {0};
+    frit_prefetch memory = {0};
     for (int k = i + 1; k < w->exec->n_phases && k <= i + PHASES; k++)
-        if (own_rows(w, &w->exec->phases[k], thread, &ahead)) break;
-    return ahead;
+        if (own_rows(w, &w->exec->phases[k], thread, &memory)) break;
+    return memory;
 }
 
 // Adds the times of a run that took run_ns to the rows of their kinds.
@@ -162,7 +162,7 @@ static void add_up(frit_profile *profile, const frit_exec *exec, uint64_t run_ns
 frit_address frit_cpu_value(frit_exec *exec, const frit_node *node)
 {
     const frit_node *storage = frit_node_storage(node);
-    return (frit_address){frit_node_is_input(storage) ? &exec->given.base : &exec->scratch.base,
+    return (frit_address){frit_node_is_result_input(storage) ? &exec->given.base : &exec->scratch.base,
                           exec->plan->offsets[storage->id]};
 }
 
@@ -198,7 +198,7 @@ frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch
     if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(pool), exec->n_actions));
     const uint64_t start = profile ? frit_time_ns() : 0;
     walk w = {exec, profile, frit_pool_size(pool)};
-    frit_pool_walk(pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, look_ahead});
+    frit_pool_walk(pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, next_rows});
     if (profile) add_up(profile, exec, frit_time_ns() - start);
     give_output(device, exec, pool, output);
     *ticket = ++device->n_runs;

@@ -53,7 +53,8 @@ const float *frit_lower_activations(const lowering *l, const frit_node *read)
     const uint64_t offset = l->plan->offsets[read->id];
     if (storage->op == FRIT_OP_WEIGHT) return storage->tensor->data;
     if (offset == UINT64_MAX) return NULL;
-    return (const float *)(const void *)((frit_node_is_input(storage) ? l->exec->given.bytes : l->exec->scratch.bytes) +
+    return (const float *)(const void *)((frit_node_is_result_input(storage) ? l->exec->given.bytes
+                                                                             : l->exec->scratch.bytes) +
                                          offset);
 }
 

@@ -468,8 +468,8 @@ static frit_status cuda_wait(frit_device *base, frit_ticket ticket)
     FRIT_TRY(use_context(d));
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
         if (!d->flights[i].ticket || d->flights[i].ticket > ticket) continue;
-        const frit_status landed = frit_cuda_flight_wait(d, &d->flights[i]);
-        if (status == FRIT_OK) status = landed;
+        const frit_status waited = frit_cuda_flight_wait(d, &d->flights[i]);
+        if (status == FRIT_OK) status = waited;
     }
     return status;
 }

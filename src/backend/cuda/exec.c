@@ -148,7 +148,7 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
 frit_address frit_cuda_value(frit_exec *exec, const frit_node *node)
 {
     const frit_node *storage = frit_node_storage(node);
-    frit_cuda_memory *memory = frit_node_is_input(storage) ? &exec->inputs : &exec->device->scratch;
+    frit_cuda_memory *memory = frit_node_is_result_input(storage) ? &exec->inputs : &exec->device->scratch;
     return (frit_address){&memory->base, exec->plan->offsets[storage->id]};
 }
 

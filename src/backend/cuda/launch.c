@@ -12,7 +12,7 @@ int64_t frit_cuda_width(const frit_node *node)
     return node->shape[node->n_dims - 1];
 }
 
-int64_t frit_cuda_each(const frit_node *node)
+int64_t frit_cuda_row_elems(const frit_node *node)
 {
     int64_t n = 1;
     for (int d = node->rows == FRIT_SHAPE_FIXED ? 0 : 1; d < node->n_dims; d++) n *= node->shape[d];
@@ -34,12 +34,12 @@ frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is
                                                   [FRIT_INPUT_OUT_ROWS] = FRIT_CUDA_OUT_ROWS};
     const frit_node *storage = frit_node_storage(node);
     if (storage->op == FRIT_OP_WEIGHT) return frit_cuda_tensor_get(exec, storage->tensor, is_tiled, out);
-    if (storage->op == FRIT_OP_INPUT && !frit_node_is_input(storage)) {
+    if (storage->op == FRIT_OP_INPUT && !frit_node_is_result_input(storage)) {
         if (storage->input == FRIT_INPUT_WRITTEN) return FRIT_OK;
         *out = (frit_cuda_address){FRIT_CUDA_STEP, arrays[storage->input]};
         return FRIT_OK;
     }
-    *out = (frit_cuda_address){frit_node_is_input(storage) ? FRIT_CUDA_INPUTS : FRIT_CUDA_SCRATCH,
+    *out = (frit_cuda_address){frit_node_is_result_input(storage) ? FRIT_CUDA_INPUTS : FRIT_CUDA_SCRATCH,
                                exec->plan->offsets[storage->id]};
     return FRIT_OK;
 }

@@ -37,8 +37,8 @@ struct frit_cuda_launch {
     int group;   // of page tables
 };
 
-int64_t frit_cuda_width(const frit_node *node);   // the last dimension
-int64_t frit_cuda_each(const frit_node *node);    // numbers of a row of the node
+int64_t frit_cuda_width(const frit_node *node);       // the last dimension
+int64_t frit_cuda_row_elems(const frit_node *node);   // numbers of a row of the node
 // Adds a launch to the plan. It stays where it is until the next one is added.
 frit_status frit_cuda_launch_new(frit_exec *exec, const frit_node *node, frit_cuda_launch **out);
 // Where the numbers of a node lie; weights are loaded if they are not there yet.

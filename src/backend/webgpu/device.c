@@ -263,8 +263,8 @@ static frit_status webgpu_wait(frit_device *base, frit_ticket ticket)
     d->failure = FRIT_OK;
     for (int i = 0; i < FRIT_WEBGPU_FLIGHTS; i++) {
         if (!d->flights[i].ticket || d->flights[i].ticket > ticket) continue;
-        const frit_status landed = frit_webgpu_flight_wait(d, &d->flights[i]);
-        if (status == FRIT_OK) status = landed;
+        const frit_status waited = frit_webgpu_flight_wait(d, &d->flights[i]);
+        if (status == FRIT_OK) status = waited;
     }
     return status;
 }

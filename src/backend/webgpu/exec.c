@@ -147,7 +147,7 @@ frit_address frit_webgpu_value(frit_exec *exec, const frit_node *node)
 {
     const frit_node *storage = frit_node_storage(node);
     frit_webgpu_memory *scratch = &exec->device->shared[FRIT_WEBGPU_SCRATCH];
-    return (frit_address){frit_node_is_input(storage) ? &exec->inputs.base : &scratch->base,
+    return (frit_address){frit_node_is_result_input(storage) ? &exec->inputs.base : &scratch->base,
                           exec->plan->offsets[storage->id]};
 }
 

@@ -51,8 +51,8 @@ void frit_background_free(frit_background *b)
     atomic_store(&b->stops, true);
     if (b->thread) frit_background_wake(b);
     frit_os_thread_join(b->thread);
-    frit_os_word_free(&b->wakes);
-    frit_os_word_free(&b->news);
+    frit_os_word_deinit(&b->wakes);
+    frit_os_word_deinit(&b->news);
     free(b);
 }
 

@@ -231,13 +231,13 @@ static int work_on_pieces(frit_pool *pool, uint32_t number, uint32_t pieces, int
 }
 
 // Prefetches memory while the phase lasts. Prefetches are hints: the memory may have been freed meanwhile.
-static void prefetch(const frit_pool *pool, uint32_t seen, frit_ahead ahead)
+static void prefetch(const frit_pool *pool, uint32_t seen, frit_prefetch memory)
 {
     enum { LINE = 64, LINES_PER_LOOK = 16 };
-    for (size_t i = 0; i < ahead.n_bytes; i += LINE) {
+    for (size_t i = 0; i < memory.n_bytes; i += LINE) {
         if (i % (LINE * LINES_PER_LOOK) == 0 && open_phase(pool) != seen) return;
 #if defined(__GNUC__)
-        __builtin_prefetch((const char *)ahead.bytes + i, 0, 2);
+        __builtin_prefetch((const char *)memory.bytes + i, 0, 2);
 #endif
     }
 }
@@ -253,20 +253,20 @@ static bool work_on_phase(frit_pool *pool, uint32_t number, int thread)
     _Atomic uint32_t *busy = &pool->threads[thread].busy_phase;
     int n_done = 1;
     atomic_store_explicit(busy, number, memory_order_relaxed);
-    frit_ahead ahead = {0};
+    frit_prefetch next = {0};
     if (pieces == EVERY_THREAD) {
         pool->fn(pool->ctx, thread, pool->n);
     } else {
         n_done = work_on_pieces(pool, number, pieces, thread);
         // Called before the pieces count as finished, because afterwards the job may be over.
-        if (n_done > 0 && pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, thread);
+        if (n_done > 0 && pool->walk.prefetch) next = pool->walk.prefetch(pool->walk.ctx, pool->at, thread);
     }
     const bool is_last = n_done > 0 && atomic_fetch_sub(&pool->n_left, n_done) == n_done;
     atomic_store_explicit(busy, number - 1, memory_order_relaxed);
     if (is_last)
         open_next(pool);
-    else if (ahead.bytes)
-        prefetch(pool, number, ahead);
+    else if (next.bytes)
+        prefetch(pool, number, next);
     return true;
 }
 
@@ -474,8 +474,8 @@ void frit_pool_free(frit_pool *pool)
         wake_benched(pool);
         for (int i = 1; i < pool->n; i++) frit_os_thread_join(pool->workers[i].handle);
     }
-    frit_os_word_free(&pool->phase);
-    frit_os_word_free(&pool->unbench);
+    frit_os_word_deinit(&pool->phase);
+    frit_os_word_deinit(&pool->unbench);
     free(pool->workers);
     free(pool->threads);
     free(pool);
@@ -514,7 +514,7 @@ frit_status frit_lock_new(frit_lock **out)
 void frit_lock_free(frit_lock *lock)
 {
     if (!lock) return;
-    frit_os_word_free(&lock->word);
+    frit_os_word_deinit(&lock->word);
     free(lock);
 }
 

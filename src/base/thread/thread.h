@@ -37,10 +37,10 @@ void frit_pool_copy(frit_pool *pool, void *to, const void *from, size_t n_bytes)
 
 enum { FRIT_WALK_MAX_PIECES = 1 << 15 };   // of a phase
 
-typedef struct frit_ahead {
+typedef struct frit_prefetch {
     const void *bytes;   // NULL: nothing
     size_t n_bytes;
-} frit_ahead;
+} frit_prefetch;
 
 typedef struct frit_walk {
     void *ctx;
@@ -54,7 +54,7 @@ typedef struct frit_walk {
     void (*work)(void *ctx, int phase, int begin, int end, int thread);
     // NULL, or a function that returns memory that the thread will read in a later phase. The thread prefetches this
     // memory while it waits for the others. The memory need not stay valid.
-    frit_ahead (*ahead)(void *ctx, int phase, int thread);
+    frit_prefetch (*prefetch)(void *ctx, int phase, int thread);
 } frit_walk;
 void frit_pool_walk(frit_pool *pool, const frit_walk *walk);
 

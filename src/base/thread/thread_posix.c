@@ -23,7 +23,7 @@ frit_status frit_os_word_init(frit_os_word *word)
     return FRIT_OK;
 }
 
-void frit_os_word_free(frit_os_word *word)
+void frit_os_word_deinit(frit_os_word *word)
 {
     (void)word;
 }
@@ -61,7 +61,7 @@ frit_status frit_os_word_init(frit_os_word *word)
     return FRIT_OK;
 }
 
-void frit_os_word_free(frit_os_word *word)
+void frit_os_word_deinit(frit_os_word *word)
 {
     word_lock *lock = word->lock;
     if (!lock) return;

@@ -24,7 +24,7 @@ frit_status frit_os_word_init(frit_os_word *word)
     return FRIT_OK;
 }
 
-void frit_os_word_free(frit_os_word *word)
+void frit_os_word_deinit(frit_os_word *word)
 {
     free(word->lock);
     word->lock = NULL;

@@ -3,7 +3,7 @@
 //
 // A session without pages looks for the longest cached beginning of its tokens when it is about to run (schedule.c). It
 // does not look when tokens are pushed, because adapters may change and pages may be evicted until then. At least one
-// token runs, and all tokens from the first one that has a result. A session adds whole pages when steps have landed,
+// token runs, and all tokens from the first one that has a result. A session adds whole pages when steps are complete,
 // and its partial last page when it ends.
 //
 // Keys and values depend on tokens, adapters and salt. Each choice of adapters, scales and salt has a tree of its own.

@@ -356,9 +356,9 @@ static bool has_no_rows(const frit_session *session)
     return has_rows && session->step.n_rows == 0;
 }
 
-// True if the session is evicted before `least`. Sessions with a context shift are evicted last: their keys have seen
+// True if the session is preempted before `least`. Sessions with a context shift are last: their keys have seen
 // tokens that left, and would be different ones if they ran again.
-static bool is_evicted_before(const frit_session *session, const frit_session *least)
+static bool is_preempted_before(const frit_session *session, const frit_session *least)
 {
     if (!least) return true;
     const bool is_shifted = session->shift.n_dropped > 0, least_is = least->shift.n_dropped > 0;
@@ -367,9 +367,9 @@ static bool is_evicted_before(const frit_session *session, const frit_session *l
     return session->n_done < least->n_done;
 }
 
-// Called when all sessions with something to run wait for pages. If several of them have begun, evicts the one that has
-// run least among those of the lowest priority.
-static bool evict_session(frit_engine *engine)
+// Called when all sessions with something to run wait for pages. If several of them have begun, preempts the one that
+// has run least among those of the lowest priority.
+static bool preempt_session(frit_engine *engine)
 {
     frit_session *least = NULL;
     int n_begun = 0;
@@ -377,7 +377,7 @@ static bool evict_session(frit_engine *engine)
         if (s->n_flying > 0) return false;   // it may release pages
         if (!has_no_rows(s) || s->n_done == 0) continue;
         n_begun++;
-        if (s->source.n == 0 && is_evicted_before(s, least)) least = s;
+        if (s->source.n == 0 && is_preempted_before(s, least)) least = s;
     }
     if (n_begun < 2 || !least) return false;
     frit_session_run_again(least);
@@ -413,7 +413,7 @@ void frit_schedule(frit_engine *engine)
     }
     frit_kv_disk_land(&engine->kv);
     do choose_all(engine);
-    while (step->n_rows == 0 && (frit_kv_disk_wait(&engine->kv) || evict_session(engine)));
+    while (step->n_rows == 0 && (frit_kv_disk_wait(&engine->kv) || preempt_session(engine)));
 
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->step.waited = s->step.n_rows == 0 && count_pending(s) > 0;

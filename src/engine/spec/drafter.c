@@ -131,7 +131,7 @@ frit_status frit_drafter_init(frit_drafter *drafter, frit_session *session, frit
     return engine->model->of ? read_hidden(drafter->session, session) : FRIT_OK;
 }
 
-void frit_drafter_free(frit_drafter *drafter)
+void frit_drafter_deinit(frit_drafter *drafter)
 {
     if (drafter->session && drafter->session->mtp.of) frit_hidden_release(drafter->session->mtp.of);
     frit_session_free(drafter->session);
@@ -141,7 +141,7 @@ void frit_drafter_free(frit_drafter *drafter)
 // ------------------------------------------------------------------------------- how many drafts
 
 // Classes of drafts by the draft model's probability: the higher it is, the more often drafts are right.
-static int8_t class_of(float logprob)
+static int8_t probability_class_of(float logprob)
 {
     static const double least[FRIT_DRAFT_CLASSES] = {0, 0.3, 0.5, 0.7, 0.9};
     const double p = exp((double)logprob);
@@ -377,7 +377,7 @@ static frit_status add_draft(frit_drafter *d)
                    !frit_token_is_end(d->job.session->engine->model, picked.token) &&
                    frit_sampler_try(d->job.sampler, picked.token, &d->marks[d->n]);
     if (!d->is_active) return FRIT_OK;
-    d->classes[d->n] = class_of(picked.logprob);
+    d->classes[d->n] = probability_class_of(picked.logprob);
     d->reached *= rate_of(d, d->classes[d->n]);
     d->n_tokens += d->reached;
     d->job.tokens[d->n++] = picked.token;
@@ -392,7 +392,7 @@ static frit_status request_pick(frit_drafter *d)
 }
 
 // Makes one more draft of each active session.
-static void run_round(group *g)
+static void draft_one_each(group *g)
 {
     g->spent_ns += frit_step_cost_decode(g->draft, count_active(g));
     for (frit_drafter *d = g->first; d; d = d->next) {
@@ -469,7 +469,7 @@ void frit_drafters_run(frit_drafter *first)
     bool is_active = count_active(&g) > 0;
     if (!is_active) run_steps(&g);   // prompts
     while (is_active) {
-        run_round(&g);
+        draft_one_each(&g);
         const int32_t n_active = count_active(&g);
         const bool all = n_active > 0 && gains_time(&g, 1) && budget_allows(&g, n_active);
         for (frit_drafter *d = g.first; d; d = d->next) d->is_active = d->is_active && (all || d->job.always);

@@ -36,7 +36,7 @@ typedef struct frit_drafter {
 // Also runs the first steps of the draft engine, if none has run. FRIT_E_INVALID for a model with other tokens than the
 // session's, or a layer for multi-token prediction of another model.
 frit_status frit_drafter_init(frit_drafter *drafter, frit_session *session, frit_engine *engine, float min_p);
-void frit_drafter_free(frit_drafter *drafter);
+void frit_drafter_deinit(frit_drafter *drafter);
 // Runs the jobs of all drafters in the list in shared steps. Their sessions are of one engine, and their draft models
 // on one engine. Each makes drafts after its session's last token, while they are expected to save time, and sets `n`
 // and `status`.

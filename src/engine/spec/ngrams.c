@@ -18,12 +18,12 @@ frit_status frit_ngrams_init(frit_ngrams *ngrams, size_t capacity)
         memset(ngrams->last, -1, ngrams->n_buckets * sizeof *ngrams->last);
         return FRIT_OK;
     }
-    frit_ngrams_free(ngrams);
+    frit_ngrams_deinit(ngrams);
     return frit_fail_memory(capacity * 2 * sizeof(int32_t) + ngrams->n_buckets * sizeof(int32_t),
                             "a session's index of n-grams");
 }
 
-void frit_ngrams_free(frit_ngrams *ngrams)
+void frit_ngrams_deinit(frit_ngrams *ngrams)
 {
     free(ngrams->tokens);
     free(ngrams->before);

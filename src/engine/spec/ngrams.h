@@ -19,7 +19,7 @@ typedef struct frit_ngrams {
 } frit_ngrams;
 
 frit_status frit_ngrams_init(frit_ngrams *ngrams, size_t capacity);
-void frit_ngrams_free(frit_ngrams *ngrams);
+void frit_ngrams_deinit(frit_ngrams *ngrams);
 // Replaces the prediction, and empties the text. FRIT_E_MEMORY: there is no prediction then.
 frit_status frit_ngrams_set_prediction(frit_ngrams *ngrams, const frit_token *tokens, size_t n);
 // Replaces the text by n tokens, at most `capacity`. Keeps the index of their common beginning.

@@ -112,8 +112,8 @@ frit_status frit_session_speculate(frit_session *session, const frit_speculate_o
 void frit_speculation_free(struct frit_speculation *speculation)
 {
     if (!speculation) return;
-    frit_ngrams_free(&speculation->ngrams);
-    frit_drafter_free(&speculation->drafter);
+    frit_ngrams_deinit(&speculation->ngrams);
+    frit_drafter_deinit(&speculation->drafter);
     free(speculation);
 }
 
@@ -135,7 +135,7 @@ frit_status frit_speculation_fork(frit_session *to, const frit_session *from)
 // ------------------------------------------------------------------------------- how many drafts
 
 // Longer matches are right more often, so each class of lengths has its own average.
-static int class_of(int32_t n_match)
+static int match_class_of(int32_t n_match)
 {
     static const int32_t first[FRIT_MATCH_CLASSES] = {2, 3, 4, 6, 10, FRIT_MATCH_FORCED};
     int c = FRIT_MATCH_CLASSES - 1;
@@ -162,7 +162,7 @@ static void learn_from_tokens(struct frit_speculation *s, const frit_token *toke
     if (s->drafter.session) frit_drafter_count_right(&s->drafter, n_right);
     if (s->by_drafter) s->draft.n = 0;
     for (int32_t i = 0; right && i < draft->n && draft->at + (size_t)i < n; i++) {
-        const int c = class_of(draft->n_match + i);
+        const int c = match_class_of(draft->n_match + i);
         right = draft->tokens[i] == tokens[draft->at + (size_t)i];
         s->n_tried[c] += 1 - s->n_tried[c] / MEMORY;
         s->n_right[c] += (right ? 1 : 0) - s->n_right[c] / MEMORY;
@@ -180,7 +180,7 @@ static int32_t choose_n_drafts(struct frit_speculation *s, const frit_engine *en
     const double without = frit_step_cost_decode(engine, n_rows);
     double best = without > 0 ? least_gain * n_tokens / without : INFINITY;
     for (int32_t n = 1; n <= most; n++) {
-        reached *= rate_of(s, class_of(s->draft.n_match + n - 1));
+        reached *= rate_of(s, match_class_of(s->draft.n_match + n - 1));
         n_right += reached;
         const double rate = (n_tokens + n_right) / (frit_step_cost_decode(engine, n_rows + n) + n * s->mask_ns);
         if (rate <= best && !s->always) continue;
@@ -317,7 +317,7 @@ static void run_drafters(frit_draft_item *items, size_t n_items, size_t i)
         if (s->by_drafter) s->draft.n = s->n_drafts = d->n;
         if (s->by_drafter) s->n_expected = d->n_tokens;
         count_queued(s, session->engine);
-        if (draft && d->status != FRIT_OK) frit_drafter_free(d);   // the session continues without the draft model
+        if (draft && d->status != FRIT_OK) frit_drafter_deinit(d);   // the session continues without the draft model
     }
 }
 
@@ -459,7 +459,7 @@ static frit_status push_forced(frit_session *session, frit_sampler *sampler, fri
     return FRIT_OK;
 }
 
-// Forgets the drafts. After an eviction the token before them may have run in a step without them, which gave a pick
+// Forgets the drafts. After a preemption the token before them may have run in a step without them, which gave a pick
 // and no logits: then it runs again.
 static frit_status drop_drafts(frit_session *session, size_t n_before)
 {

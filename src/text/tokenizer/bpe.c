@@ -141,7 +141,7 @@ static void deinit(frit_tokenizer *tokenizer)
     bpe *state = tokenizer->state;
     if (!state) return;
     free(state->pairs);
-    frit_index_free(&state->plain);
+    frit_index_deinit(&state->plain);
 }
 
 // ------------------------------------------------------------------------------------- pairs

@@ -186,7 +186,7 @@ void frit_index_find_all(const frit_index *index, const frit_str *keys, size_t n
         find_block(index, keys + begin, n - begin < AHEAD ? n - begin : AHEAD, ids + begin);
 }
 
-void frit_index_free(frit_index *index)
+void frit_index_deinit(frit_index *index)
 {
     free(index->buckets);
     *index = (frit_index){0};

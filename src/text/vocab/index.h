@@ -28,5 +28,5 @@ size_t frit_index_add_all(frit_index *index, int32_t n, bool (*skip)(const void 
 int32_t frit_index_find(const frit_index *index, frit_str key);   // -1: absent
 // Looks up many keys at once, which is faster because the memory accesses overlap.
 void frit_index_find_all(const frit_index *index, const frit_str *keys, size_t n, int32_t *ids);
-void frit_index_free(frit_index *index);
+void frit_index_deinit(frit_index *index);
 uint64_t frit_hash_bytes(uint64_t seed, frit_str key);

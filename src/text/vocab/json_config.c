@@ -155,7 +155,7 @@ static frit_status read_added(frit_vocab *vocab, const json_t *added, frit_arena
         changed = true;
     }
     if (!changed) return FRIT_OK;
-    frit_index_free(&vocab->ids);
+    frit_index_deinit(&vocab->ids);
     return frit_vocab_index(vocab, log);
 }
 

@@ -15,7 +15,7 @@ void frit_vocab_start(frit_vocab *vocab)
 
 void frit_vocab_deinit(frit_vocab *vocab)
 {
-    frit_index_free(&vocab->ids);
+    frit_index_deinit(&vocab->ids);
     frit_pipeline_deinit(&vocab->pipeline);
     free(vocab->text);
     vocab->text = NULL;

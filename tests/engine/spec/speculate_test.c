@@ -426,7 +426,7 @@ static void the_index_finds_the_longest_match(void **state)
             assert_int_equal(guess[i], at < n ? text[at] : guess[at - n]);
         }
     }
-    frit_ngrams_free(&ngrams);
+    frit_ngrams_deinit(&ngrams);
 }
 
 int main(void)

@@ -35,7 +35,7 @@ bool frit_cuda_feeds_gemm(const frit_exec *exec, const frit_node *node)
 frit_cuda_f16_input frit_cuda_f16_input_of(const frit_exec *exec, const frit_node *node)
 {
     const uint64_t at = exec->plan->offsets[node->id];
-    const uint64_t n = (uint64_t)node->shape[0] * (uint64_t)frit_cuda_each(node);
+    const uint64_t n = (uint64_t)node->shape[0] * (uint64_t)frit_cuda_row_elems(node);
     frit_cuda_f16_input input = {.rows = {FRIT_CUDA_SCRATCH, at}};
     if (node->op != FRIT_OP_ATTEND) input.scales = (frit_cuda_address){FRIT_CUDA_SCRATCH, at + n * 2};
     if (node->op == FRIT_OP_RMS_NORM || node->op == FRIT_OP_LAYER_NORM)

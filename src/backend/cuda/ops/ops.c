@@ -28,7 +28,7 @@ static frit_status set_addresses(frit_exec *exec, frit_cuda_launch *l)
     for (int i = 0; i < node->n_src && i < FRIT_CUDA_OPERANDS; i++)
         if (node->src[i]) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], frit_cuda_is_tiled(node, i), &l->x[i]));
     l->y = (frit_cuda_address){FRIT_CUDA_SCRATCH, exec->plan->offsets[frit_node_storage(node)->id]};
-    l->each = frit_cuda_each(node);
+    l->each = frit_cuda_row_elems(node);
     return FRIT_OK;
 }
 
@@ -114,7 +114,7 @@ static frit_status lower_take_rows(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
     FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_take_rows", &l));
-    l->plain.size[0] = (int)frit_cuda_each(node);
+    l->plain.size[0] = (int)frit_cuda_row_elems(node);
     return FRIT_OK;
 }
 
@@ -221,7 +221,7 @@ static frit_status lower_rope(frit_exec *exec, const frit_node *node)
     frit_cuda_launch *l;
     FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_rope", &l));
     const frit_rope *rope = &node->rope;
-    l->plain.size[0] = (int)(frit_cuda_each(node) / frit_cuda_width(node));
+    l->plain.size[0] = (int)(frit_cuda_row_elems(node) / frit_cuda_width(node));
     l->plain.size[1] = (int)frit_cuda_width(node);
     l->plain.size[2] = rope->dim;
     l->plain.size[3] = rope->offset;

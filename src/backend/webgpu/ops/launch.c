@@ -65,7 +65,9 @@ frit_status frit_webgpu_bind_source(frit_exec *exec, frit_webgpu_launch *l, int 
 uint32_t frit_webgpu_offset(const frit_exec *exec, const frit_node *node)
 {
     const frit_node *storage = frit_node_storage(node);
-    return (uint32_t)((exec->plan->offsets[storage->id] + (frit_node_is_input(storage) ? exec->inputs_offset : 0)) / 4);
+    return (
+        uint32_t)((exec->plan->offsets[storage->id] + (frit_node_is_result_input(storage) ? exec->inputs_offset : 0)) /
+                  4);
 }
 
 uint32_t frit_webgpu_float(float x)

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: MIT
-// server/ops/open_file.h: warns of files with secrets that other users may change or read.
-#pragma once
-#include <stdbool.h>
-
-// Prints a warning on stderr. `is_secret`: also if other users may read the file.
-void server_warn_open_file(const char *option, const char *path, bool is_secret);
