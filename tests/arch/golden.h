@@ -18,6 +18,8 @@ enum {
     GOLDEN_AT_ONCE = 1,   // every token sees all others, so the whole text must run at once
     GOLDEN_LONG = 2,      // the reference ran with a context beyond the original one
     GOLDEN_HIDDEN = 4,    // an encoder: the reference gives hidden states
+    GOLDEN_MORE = 8,      // the reference lies in hf-more or arch-more, not in hf or arch
+    GOLDEN_MORE_ENCODER = GOLDEN_MORE | GOLDEN_AT_ONCE | GOLDEN_HIDDEN,
 };
 
 typedef struct golden_row {
@@ -228,10 +230,18 @@ static inline const char *golden_name(size_t i)
     return golden_get(i)->name;
 }
 
+// The folder of the reference data in which a golden lies.
+static inline const char *golden_set(size_t i)
+{
+    const bool is_more = golden_get(i)->flags & GOLDEN_MORE;
+    if (i < N_GOLDEN_FOLDERS) return is_more ? "goldens/hf-more" : "goldens/hf";
+    return is_more ? "goldens/arch-more" : "goldens/arch";
+}
+
 // Where ../shared is absent, only some are here.
 static inline bool golden_is_here(size_t i)
 {
-    return shared_has(i < N_GOLDEN_FOLDERS ? "goldens/hf/%s" : "goldens/arch/%s.gguf", golden_name(i));
+    return shared_has(i < N_GOLDEN_FOLDERS ? "%s/%s" : "%s/%s.gguf", golden_set(i), golden_name(i));
 }
 
 // The numbers of NAME: [407, 86, ...]. NULL if it is not there.
@@ -251,11 +261,11 @@ static inline int32_t *golden_read_ids(const char *json, const char *name, size_
     return ids;
 }
 
-static inline void golden_load_folder(golden *g, const char *name)
+static inline void golden_load_folder(golden *g, const char *set, const char *name)
 {
-    g->path = strdup(shared_path("goldens/hf/%s", name));
+    g->path = strdup(shared_path("%s/%s", set, name));
     size_t n_bytes;
-    char *json = read_file(shared_path("goldens/hf/%s/golden.json", name), &n_bytes);
+    char *json = read_file(shared_path("%s/%s/golden.json", set, name), &n_bytes);
     g->source = golden_read_ids(json, "\"ids\": [", &g->n_source);
     g->tokens = golden_read_ids(json, "\"decoder_ids\": [", &g->n_tokens);
     if (!g->tokens) {
@@ -264,15 +274,15 @@ static inline void golden_load_folder(golden *g, const char *name)
         g->source = NULL;
     }
     free(json);
-    g->logits = (float *)(void *)read_file(shared_path("goldens/hf/%s/golden.f32", name), &n_bytes);
+    g->logits = (float *)(void *)read_file(shared_path("%s/%s/golden.f32", set, name), &n_bytes);
     g->n_vocab = n_bytes / sizeof(float) / g->n_tokens;
 }
 
-static inline void golden_load_file(golden *g, const char *name)
+static inline void golden_load_file(golden *g, const char *set, const char *name)
 {
-    g->path = strdup(shared_path("goldens/arch/%s.gguf", name));
+    g->path = strdup(shared_path("%s/%s.gguf", set, name));
     size_t n_bytes;
-    char *bytes = read_file(shared_path("goldens/arch/%s.logits", name), &n_bytes);
+    char *bytes = read_file(shared_path("%s/%s.logits", set, name), &n_bytes);
     int32_t head[2];
     memcpy(head, bytes, sizeof head);
     g->n_tokens = (size_t)head[0];
@@ -291,9 +301,9 @@ static inline golden golden_load(size_t i)
 {
     golden g = {.output = golden_output(golden_get(i))};
     if (i < N_GOLDEN_FOLDERS)
-        golden_load_folder(&g, golden_name(i));
+        golden_load_folder(&g, golden_set(i), golden_name(i));
     else
-        golden_load_file(&g, golden_name(i));
+        golden_load_file(&g, golden_set(i), golden_name(i));
     assert_true(g.n_tokens > 0 && g.n_vocab > 0);
     return g;
 }

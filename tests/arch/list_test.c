@@ -50,7 +50,7 @@ static void files_have_what_is_listed(void **state)
         const frit_arch *arch;
         frit_hparams hp;
         frit_arena arena = {0};
-        const char *path = shared_path("goldens/arch/%s.gguf", golden_name(i));
+        const char *path = shared_path("%s/%s.gguf", golden_set(i), golden_name(i));
         assert_ok(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){0}));
         assert_ok(frit_arch_of(&arch, ckpt));
         assert_ok(frit_hparams_read(&hp, arch, ckpt, &arena));
