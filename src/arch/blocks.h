@@ -116,7 +116,8 @@ frit_node *frit_feed_forward(frit_build *b, const frit_ffn_weights *w, frit_node
 // The layer's experts if it has any, otherwise its feed-forward.
 frit_node *frit_feed_forward_or_experts(frit_build *b, const frit_layer *w, frit_node *x);
 frit_route frit_route_of(const frit_build *b);   // from the architecture and the file
-// The output of the experts that `scores` choose (NULL: the router's scores of x).
+// The output of the experts that `scores` choose (NULL: the router's scores of x). Experts in a narrower space read
+// routed_down x, and routed_up projects their output back.
 frit_node *frit_routed_experts(frit_build *b, const frit_layer *w, frit_node *x, frit_node *scores);
 frit_node *frit_experts_by_route(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_node *route);
 frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x);

@@ -51,6 +51,8 @@ static int64_t resolve_rare(const frit_hparams *hp, frit_dim dim)
     switch (dim) {
     case FRIT_DIM_EXPERT_IN:
         return hp->n_expert_latent > 0 ? hp->n_expert_latent : hp->n_embd;
+    case FRIT_DIM_LATENT:
+        return hp->n_expert_latent;
     case FRIT_DIM_INDEX_HEADS:
         return hp->index.n_head;
     case FRIT_DIM_INDEX:

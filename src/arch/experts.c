@@ -64,8 +64,11 @@ frit_node *frit_routed_experts(frit_build *b, const frit_layer *w, frit_node *x,
     if (!scores) scores = frit_linear(b, &w->router, x);
     frit_node *bias = frit_has(&w->router_bias) ? frit_weight_node(b->g, w->router_bias.w) : NULL;
     frit_node *route = frit_route_node(b->g, scores, bias, frit_route_of(b));
-    if (frit_has(&w->gate_up_experts)) return fused_experts_by_route(b, w, x, route);
-    return frit_experts_by_route(b, &w->experts, x, route);
+    if (frit_has(&w->routed_down)) x = frit_linear(b, &w->routed_down, x);
+    x = frit_has(&w->gate_up_experts) ? fused_experts_by_route(b, w, x, route)
+                                      : frit_experts_by_route(b, &w->experts, x, route);
+    if (frit_has(&w->routed_norm)) x = frit_norm(b, &w->routed_norm, x);
+    return frit_has(&w->routed_up) ? frit_linear(b, &w->routed_up, x) : x;
 }
 
 frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x)

@@ -60,6 +60,7 @@ typedef struct frit_recurrent_params {
     int32_t head_dim;                               // of Kimi Delta Attention
     int32_t interval;                               // every interval-th layer has attention
     bool is_normed;                                 // steps, b and c have norms without weights
+    float norm_eps;                                 // of these norms; 0: as of other norms
     bool by_neighbours;      // adjacent value heads share a key head, as in grouped-query attention
     int32_t rescale_every;   // the residual is halved after this number of layers; 0: never
     bool is_bounded;         // decays have a lower bound

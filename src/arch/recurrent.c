@@ -84,6 +84,8 @@ frit_node *frit_short_conv(frit_build *b, const frit_weight *taps, const frit_we
 
 static frit_node *norm_if(frit_build *b, const frit_weight *w, frit_node *x)
 {
+    const float eps = b->hp->recurrent.norm_eps;
+    if (eps != 0 && !frit_has(w)) return frit_rms_norm(b->g, x, NULL, eps);
     return frit_has(w) || b->hp->recurrent.is_normed ? frit_norm(b, w, x) : x;
 }
 

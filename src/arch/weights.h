@@ -93,6 +93,7 @@ typedef enum frit_dim {
     FRIT_DIM_N_FF_CHUNK,
     FRIT_DIM_N_EXPERT,
     FRIT_DIM_EXPERT_IN,
+    FRIT_DIM_LATENT,   // of experts in a narrower space; 0 in other models
     FRIT_DIM_N_CHUNK_EXPERT,
     FRIT_DIM_N_HEAD,
     FRIT_DIM_Q_RANK,

@@ -112,6 +112,7 @@ static frit_status find_row(const frit_hf *hf, const char *name, place_of *at)
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
         if (row->none || !match(name, row, at) || (row->of_classifier && !frit_hf_is_classifier(hf))) continue;
         if (at->layer >= n_layers_of(hf, row) + hf->n_next) continue;
+        if (row->of_attention && !frit_hf_has_attention(hf, at->layer)) continue;
         if (row->whole || row->is_key || strcmp(at->part, "weight") == 0) return FRIT_OK;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));

@@ -27,7 +27,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: 
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
 # Classes that are not in transformers, and the classes from which they derive.
-RELATIVES = {"mimo": "qwen2"}
+RELATIVES = {"mimo": "qwen2", "qwen2_vl": "qwen2_vl_text", "qwen2_5_vl": "qwen2_5_vl_text"}
 # Keys that all classes have, and keys that do not affect the model.
 COMMON = {f.name for f in fields(PreTrainedConfig)} - {"tie_word_embeddings"}
 UNUSED = {"bos_token_id", "eos_token_id", "model_type", "architectures", "dtype"}
@@ -55,15 +55,21 @@ TAKEN = {
     "deepseek_v2": {"num_nextn_predict_layers": "num_mtp_layers"},
     "deepseek_v3": {"num_nextn_predict_layers": "num_mtp_layers"},
     "glm4_moe": {"num_nextn_predict_layers": "num_mtp_layers"},
+    "deepseek_v32": {"num_nextn_predict_layers": "num_mtp_layers", "num_experts": "n_routed_experts"},
+    "glm_moe_dsa": {"num_nextn_predict_layers": "num_mtp_layers", "num_experts": "n_routed_experts"},
+    "glm4_moe_lite": {"num_nextn_predict_layers": "num_mtp_layers"},
 }
 # Defaults that are not fields of a class.
 ADDED = {
     "cohere2": {"sliding_window_pattern": 4},
     "gemma3_text": {"sliding_window_pattern": 6},
     "gemma4_text": {"global_head_dim": 512},
+    "glm4_moe_lite": {"first_k_dense_replace": 1},
     "modernbert": {"global_attn_every_n_layers": 3},
     "qwen3_5_text": {"full_attention_interval": 4},
+    "qwen3_5_moe_text": {"full_attention_interval": 4},
     "qwen3_next": {"full_attention_interval": 4},
+    "sarvam_moe": {"partial_rotary_factor": 1.0},
     "t5": {"tie_word_embeddings": True},
 }
 
@@ -142,14 +148,13 @@ def write_classes(types, read):
     with open(os.path.join(ROOT, "src/format/hf/hf_classes.def"), "w") as out:
         out.write(
             "// SPDX-License-Identifier: MIT\n"
-            "// Rows of format/hf/hf_class.c: what transformers' configuration classes know of a model_type beside its "
-            "config.json.\n"
-            "// Written by tests/format/classes.py.\n"
+            "// Rows of format/hf/hf_class.c: names and defaults that transformers' configuration classes have for a model_type\n"
+            "// beside its config.json. Written by tests/format/classes.py.\n"
             "//\n"
-            "//     ALIASES(type, {other name: the name that families read})        the other name counts if both are there\n"
-            "//     ALIASES(type, {name: null})                                     the class does not take the name\n"
+            "//     ALIASES(type, {other name: the name that families read})        the other name is used if both are present\n"
+            "//     ALIASES(type, {name: null})                                     the class ignores the name\n"
             "//     DEFAULTS(type, {key: value where it is absent})\n"
-            "//     TEXT_MODEL(type of the whole, type of a text_config that has none), ONLY_TEXT_MODEL: whatever it has\n"
+            "//     TEXT_MODEL(type of the whole, type of a text_config without one), ONLY_TEXT_MODEL: replaces any type it has\n"
             "// clang-format off\n"
         )
         for model_type in types:

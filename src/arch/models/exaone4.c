@@ -17,8 +17,8 @@ static const frit_weight_row rows[] = {
 
 static frit_status adjust(frit_hparams *hp)
 {
-    // Files of other sizes carry the key, but have no windows.
-    for (int32_t i = 0; i < hp->n_layer; i++) {
+    // GGUF files of other sizes carry the key, but have no windows.
+    for (int32_t i = 0; i < hp->n_layer && !hp->is_rope_listed; i++) {
         if (hp->n_layer == 64)
             hp->layers[i].no_rope |= hp->layers[i].window == 0;
         else

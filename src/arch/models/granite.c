@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Granite 3. As Llama, with scales on embeddings, residuals, attention scores and logits.
+// Granite 3, HyperCLOVA X SEED. As Llama, with scales on embeddings, residuals, attention scores and logits; HyperCLOVA X
+// has norms on both sides.
 #include "arch/arch.h"
 
 // clang-format off
@@ -8,7 +9,9 @@ static const frit_weight_row rows[] = {
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
     FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
+    FRIT_LAYER_WEIGHT(post_attn_norm, "post_attention_norm", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
+    FRIT_LAYER_WEIGHT(post_ffn_norm, "post_ffw_norm", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
     FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
     FRIT_WEIGHTS_EXPERTS(FRIT_WEIGHT_UNSCALED),
     FRIT_WEIGHTS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),

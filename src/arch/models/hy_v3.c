@@ -17,7 +17,7 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-static const char *const keys[] = {"expert_weights_norm"};
+static const char *const keys[] = {"expert_weights_norm", "leading_dense_block_count"};
 
 const frit_arch frit_arch_hy_v3 = {
     .name = "hy_v3",

@@ -100,10 +100,7 @@ static frit_node *dense(frit_build *b, const frit_ffn_weights *w, frit_node *x)
 static frit_node *feed_forward(frit_build *b, const frit_layer *w, frit_node *x)
 {
     if (!frit_has(&w->router)) return dense(b, &w->ffn, x);
-    frit_node *y = frit_has(&w->routed_down) ? frit_linear(b, &w->routed_down, x) : x;
-    y = frit_routed_experts(b, w, y, frit_linear(b, &w->router, x));
-    if (frit_has(&w->routed_norm)) y = frit_norm(b, &w->routed_norm, y);
-    if (frit_has(&w->routed_up)) y = frit_linear(b, &w->routed_up, y);
+    frit_node *y = frit_routed_experts(b, w, x, NULL);
     return frit_has(&w->shared.up) ? frit_add(b->g, y, dense(b, &w->shared, x)) : y;
 }
 

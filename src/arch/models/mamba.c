@@ -10,7 +10,7 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-static const char *const keys[] = {FRIT_KEYS_MAMBA, "ssm.dt_b_c_rms"};
+static const char *const keys[] = {FRIT_KEYS_MAMBA, "ssm.dt_b_c_rms", "ssm.dt_b_c_rms_epsilon"};
 
 static frit_status adjust(frit_hparams *hp)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nemotron-H, Nemotron Nano 2, and Nemotron 3 Nano, which has a name of its own. Each layer is one of Mamba 2,
-// attention without RoPE, or an ungated feed-forward.
+// Nemotron-H, Nemotron Nano 2, and Nemotron 3, which has a name of its own. Each layer is one of Mamba 2, attention without
+// RoPE, or an ungated feed-forward; in Nemotron 3 with experts, which in larger models are in a narrower space.
 #include "arch/arch.h"
 
 // clang-format off
@@ -13,14 +13,16 @@ static const frit_weight_row rows[] = {
     FRIT_WEIGHTS_UNGATED(FRIT_WEIGHT_SCALE_LAST),
     FRIT_LAYER_WEIGHT(router, "ffn_gate_inp", N_EXPERT, N_EMBD, FRIT_WEIGHT_EXPERT),
     FRIT_LAYER_WEIGHT(router_bias, "exp_probs_b.bias", N_EXPERT, 1, FRIT_WEIGHT_EXPERT | FRIT_WEIGHT_WHOLE_NAME | FRIT_WEIGHT_FLAT),
-    FRIT_LAYER_STACK(experts.up,   "ffn_up_exps",   N_EXPERT, N_FF_EXP, N_EMBD, FRIT_WEIGHT_SCALE_LAST | FRIT_WEIGHT_EXPERT),
-    FRIT_LAYER_STACK(experts.down, "ffn_down_exps", N_EXPERT, N_EMBD, N_FF_EXP, FRIT_WEIGHT_SCALE_LAST | FRIT_WEIGHT_EXPERT),
+    FRIT_LAYER_STACK(experts.up,   "ffn_up_exps",   N_EXPERT, N_FF_EXP, EXPERT_IN, FRIT_WEIGHT_SCALE_LAST | FRIT_WEIGHT_EXPERT),
+    FRIT_LAYER_STACK(experts.down, "ffn_down_exps", N_EXPERT, EXPERT_IN, N_FF_EXP, FRIT_WEIGHT_SCALE_LAST | FRIT_WEIGHT_EXPERT),
+    FRIT_LAYER_WEIGHT(routed_down, "ffn_latent_down", LATENT, N_EMBD, FRIT_WEIGHT_EXPERT),
+    FRIT_LAYER_WEIGHT(routed_up,   "ffn_latent_up",   N_EMBD, LATENT, FRIT_WEIGHT_EXPERT),
     FRIT_LAYER_WEIGHT(shared.up,   "ffn_up_shexp",   N_FF_SHEXP, N_EMBD, FRIT_WEIGHT_EXPERT),
     FRIT_LAYER_WEIGHT(shared.down, "ffn_down_shexp", N_EMBD, N_FF_SHEXP, FRIT_WEIGHT_EXPERT),
 };
 // clang-format on
 
-static const char *const keys[] = {FRIT_KEYS_MAMBA2, "attention.scale", "expert_weights_norm"};
+static const char *const keys[] = {FRIT_KEYS_MAMBA2, "attention.scale", "expert_weights_norm", "moe_latent_size"};
 
 static frit_status adjust(frit_hparams *hp)
 {
@@ -47,5 +49,5 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     .adjust = adjust
 
 const frit_arch frit_arch_nemotron_h = {.name = "nemotron_h", .title = "Nemotron-H, Nemotron Nano 2", WHAT_BOTH_ARE};
-const frit_arch frit_arch_nemotron_h_moe = {.name = "nemotron_h_moe", .title = "Nemotron 3 Nano", WHAT_BOTH_ARE};
+const frit_arch frit_arch_nemotron_h_moe = {.name = "nemotron_h_moe", .title = "Nemotron 3", WHAT_BOTH_ARE};
 // clang-format on

@@ -64,6 +64,7 @@ typedef struct frit_hf_tensor {
     bool whole;           // both names are complete: no ".weight" follows
     bool is_key;          // one number, which becomes item '*' of the list `gguf`; its name is complete
     bool of_classifier;   // only in models that classify texts
+    bool of_attention;    // only in layers with attention, of models with recurrent layers
     // Converts weight and bias to GGUF's convention; NULL: unchanged.
     frit_status (*rewrite)(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 } frit_hf_tensor;
@@ -97,7 +98,8 @@ typedef struct frit_hf_family {
     int window_first, window_period;
     bool has_windows;             // layer_types and sliding_window give the layers with windows
     bool is_proportional;         // the family reads partial_rotary_factor: pairs span the whole head
-    bool is_latent;               // YaRN scales the attention scores, not RoPE's result
+    bool is_latent;               // YaRN scales the attention scores, not RoPE's result; qk_rope_head_dim is rotated
+    bool is_visual;               // the text side of a model with vision: RoPE may have the type mrope
     const frit_hf_prefix *next;   // ends with a row of NULL; NULL: the family has no such names
     const frit_hf_names *shared;
     frit_hf_names own;
@@ -170,12 +172,16 @@ frit_status frit_hf_add_list(const frit_hf *hf, const char *key, const uint32_t 
 // hf_rewrite.c: rewrites that more than one family needs.
 frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias);     // to weights
 frit_status frit_hf_transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bias);   // weights
+// Gate and up of the shared expert, or of the feed-forward, are one matrix: the tensor keeps the gate, and up is added as
+// another tensor.
+frit_status frit_hf_cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 // Interleaved rows q, k, v of each group of heads become all q, all k, all v.
 frit_status frit_hf_ungroup_qkv(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 
 // hf_recurrent.c: shared by families with recurrent layers.
 // A vector or matrix A_log becomes -exp(A_log) in f32.
 frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
+frit_status frit_hf_positive_exp(const frit_hf *hf, frit_tensor *tensor, bool is_bias);   // exp(A_log)
 // Sets recurrent [block_count] for layers whose type in layer_types is neither full_attention nor attention. If there
 // is no list, `otherwise` decides; NULL: a missing list is an error.
 typedef bool (*frit_hf_layer_fn)(const frit_hf *hf, double period, size_t layer);
@@ -184,8 +190,11 @@ frit_status frit_hf_recurrent_types(const frit_hf *hf, frit_hf_layer_fn otherwis
 frit_status frit_hf_expect_open_steps(const frit_hf *hf);
 // attention.head_count_kv becomes a list with 0 for recurrent layers.
 frit_status frit_hf_add_recurrent(const frit_hf *hf, const bool *recurrent);
+bool frit_hf_has_attention(const frit_hf *hf, int64_t layer);   // by this list
 // FRIT_E_UNSUPPORTED unless the number or flag is absent, null or equal to `value`.
 frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value);
+// FRIT_E_UNSUPPORTED unless the text is absent, null or equal to `value`.
+frit_status frit_hf_expect_text(const frit_hf *hf, const char *name, const char *value);
 // "ARCH.key" becomes a list with one number for each layer.
 frit_status frit_hf_set_list(const frit_hf *hf, const char *key, const uint32_t *values);
 
@@ -201,6 +210,14 @@ frit_status frit_hf_add_sampling(const frit_hf *hf, const char *folder);
 
 // hf_layers.c: adds layer_types and windows as frit.attention.sliding_window.
 frit_status frit_hf_add_windows(const frit_hf *hf);
+// Adds no_rope_layers, or every no_rope_layer_interval-th layer, as frit.rope.none.
+frit_status frit_hf_add_rope_layers(const frit_hf *hf);
+// Replaces leading_dense_block_count by the number of dense layers in mlp_layer_types, if the list exists.
+frit_status frit_hf_add_dense_layers(const frit_hf *hf);
 
 // hf_rope.c: adds the keys "ARCH.rope.*".
 frit_status frit_hf_add_rope(const frit_hf *hf);
+// Adds llama_4_scaling_beta as the attention temperature, which begins at the context before extension.
+frit_status frit_hf_add_temperature(const frit_hf *hf);
+// Adds mrope_section, which GGUF files of models with vision have. For text, M-RoPE equals plain RoPE.
+frit_status frit_hf_add_sections(const frit_hf *hf);

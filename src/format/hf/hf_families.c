@@ -6,27 +6,37 @@
 #define FAMILIES(X) \
     X(apertus) \
     X(arcee) \
+    X(bailing_hybrid) \
     X(bamba) \
     X(bert) \
     X(bloom) \
     X(cohere) \
     X(cohere2) \
+    X(cwm) \
     X(deepseek_v2) \
     X(deepseek_v3) \
+    X(deepseek_v32) \
     X(dots1) \
     X(ernie4_5) \
     X(ernie4_5_moe) \
     X(eurobert) \
+    X(exaone4) \
     X(falcon) \
     X(falcon_h1) \
+    X(falcon_mamba) \
     X(gemma) \
     X(gemma2) \
     X(gemma3_text) \
     X(gemma3n_text) \
     X(gemma4_text) \
+    X(gemma4_unified_text) \
     X(glm) \
     X(glm4) \
     X(glm4_moe) \
+    X(glm4_moe_lite) \
+    X(glm4v_moe_text) \
+    X(glm4v_text) \
+    X(glm_moe_dsa) \
     X(gpt2) \
     X(gpt_bigcode) \
     X(gpt_neox) \
@@ -36,21 +46,31 @@
     X(granitemoe) \
     X(granitemoehybrid) \
     X(granitemoehybrid_dense) \
+    X(granitemoeshared) \
+    X(helium) \
     X(hunyuan_v1_dense) \
     X(hunyuan_v1_moe) \
+    X(hy_v3) \
+    X(hyperclovax) \
     X(jamba) \
+    X(kimi_linear) \
     X(lfm2) \
     X(lfm2_moe) \
     X(llama) \
+    X(llama4_text) \
     X(mamba) \
     X(mamba2) \
     X(mimo) \
     X(minimax) \
+    X(minimax_m2) \
+    X(ministral3) \
     X(mistral) \
+    X(mistral4) \
     X(mixtral) \
     X(modernbert) \
     X(mpt) \
     X(nemotron) \
+    X(nemotron_h_moe) \
     X(nemotron_h) \
     X(olmo) \
     X(olmo2) \
@@ -60,15 +80,25 @@
     X(phi3) \
     X(phimoe) \
     X(qwen2) \
+    X(qwen2_5_vl) \
+    X(qwen2_5_vl_text) \
     X(qwen2_moe) \
+    X(qwen2_vl) \
+    X(qwen2_vl_text) \
     X(qwen3) \
+    X(qwen3_5_moe_text) \
     X(qwen3_5_text) \
     X(qwen3_moe) \
     X(qwen3_next) \
+    X(qwen3_vl_moe_text) \
+    X(qwen3_vl_text) \
     X(roberta) \
     X(rwkv) \
+    X(sarvam_mla) \
+    X(sarvam_moe) \
     X(seed_oss) \
     X(smollm3) \
+    X(solar_open) \
     X(stablelm) \
     X(starcoder2) \
     X(t5) \

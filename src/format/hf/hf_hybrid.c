@@ -178,18 +178,21 @@ static frit_status kind_of(const frit_hf *hf, size_t i, char *kind)
     if (type && (strcmp(type, "linear_attention") == 0 || strcmp(type, "mamba") == 0)) *kind = 'M';
     if (type && (strcmp(type, "full_attention") == 0 || strcmp(type, "attention") == 0)) *kind = '*';
     if (type && strcmp(type, "mlp") == 0) *kind = '-';
-    if (*kind == 'M' || *kind == '*' || *kind == '-') return FRIT_OK;
+    if (type && strcmp(type, "moe") == 0) *kind = 'E';
+    if (*kind == 'M' || *kind == '*' || *kind == '-' || *kind == 'E') return FRIT_OK;
     if (!types && pattern)
         return frit_fail_file(FRIT_E_UNSUPPORTED,
-                              "%s: hybrid_override_pattern: layer %zu is '%.1s', expected M, * or -", hf->path, i,
+                              "%s: hybrid_override_pattern: layer %zu is '%.1s', expected M, *, - or E", hf->path, i,
                               i < strlen(pattern) ? pattern + i : "");
-    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: layers_block_type[%zu] is '%.40s', expected mamba, attention or mlp",
-                          hf->path, i, type ? type : "not text");
+    return frit_fail_file(FRIT_E_UNSUPPORTED,
+                          "%s: layers_block_type[%zu] is '%.40s', expected mamba, attention, mlp or moe", hf->path, i,
+                          type ? type : "not text");
 }
 
 static frit_status complete_nemotron(const frit_hf *hf)
 {
     uint32_t heads[MAX_LAYERS], widths[MAX_LAYERS];
+    size_t n_dense = 0, n_sparse = 0;
     const json_t *types = json_object_get(hf->config, "layers_block_type");
     const char *pattern = json_string_value(json_object_get(hf->config, "hybrid_override_pattern"));
     const size_t n = types ? json_array_size(types) : pattern ? strlen(pattern) : 0;
@@ -197,13 +200,25 @@ static frit_status complete_nemotron(const frit_hf *hf)
     if (n < 1 || n > MAX_LAYERS)
         return frit_fail_file(FRIT_E_FORMAT, "%s: layers_block_type is not a list of 1 to %d names", hf->path,
                               (int)MAX_LAYERS);
-    FRIT_TRY(frit_hf_add_number(hf, "block_count", FRIT_HF_LAYERS, (double)n));
+    // Published files have the number of layers and the pattern.
+    const double n_written = frit_hf_written(hf, "block_count");
+    if (n_written != 0 && n_written != (double)n)
+        return frit_fail_file(FRIT_E_FORMAT, "%s: num_hidden_layers is %.0f, but the pattern has %zu layers", hf->path,
+                              n_written, n);
+    if (n_written == 0) FRIT_TRY(frit_hf_add_number(hf, "block_count", FRIT_HF_LAYERS, (double)n));
     for (size_t i = 0; i < n; i++) {
         char kind;
         FRIT_TRY(kind_of(hf, i, &kind));
         heads[i] = kind == '*' ? (uint32_t)frit_hf_written(hf, "attention.head_count_kv") : 0;
         widths[i] = kind == '-' ? (uint32_t)frit_hf_written(hf, "feed_forward_length") : 0;
+        if (kind == 'E') widths[i] = (uint32_t)frit_hf_written(hf, "expert_feed_forward_length");
+        n_dense += kind == '-';
+        n_sparse += kind == 'E';
     }
+    if (n_sparse > 0 && (n_dense > 0 || frit_hf_written(hf, "expert_count") == 0))
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %zu layers are mlp and %zu moe, expected all or none with %s",
+                              hf->path, n_dense, n_sparse, n_dense > 0 ? "experts" : "n_routed_experts above 0");
+    FRIT_TRY(frit_hf_expect_open_steps(hf));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "mamba_head_dim", FRIT_HF_COUNT, &dim));
     FRIT_TRY(frit_hf_add_number(hf, "ssm.inner_size", FRIT_HF_WIDTH, dim * frit_hf_written(hf, "ssm.time_step_rank")));
     FRIT_TRY(frit_hf_set_list(hf, "attention.head_count_kv", heads));
@@ -267,29 +282,58 @@ static const frit_hf_tensor falcon_h1_tensors[] = {
     FRIT_HF_ROWS_SOME_MAMBA2("model.layers.*.mamba"),
 };
 
-static const frit_hf_key nemotron_h_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NO_KEY},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
-    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},   // other engines need it
-                                                                                               // too
-    {"mamba_num_heads", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"n_groups", "ssm.group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"ssm_state_size", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+// Other engines need both norms' epsilons.
+#define NEMOTRON_KEYS \
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED}, \
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NO_KEY}, \
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD}, \
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED}, \
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED}, \
+    {"mamba_num_heads", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"n_groups", "ssm.group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"ssm_state_size", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED}
+
+static const frit_hf_key nemotron_h_keys[] = {NEMOTRON_KEYS};
+
+static const frit_hf_key nemotron_h_moe_keys[] = {
+    NEMOTRON_KEYS,
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"moe_shared_expert_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"moe_latent_size", "moe_latent_size", FRIT_HF_WIDTH, FRIT_HF_NO_KEY},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_NEEDED},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, 1},
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1},
 };
 
-static const frit_hf_tensor nemotron_h_tensors[] = {
-    {.name = "backbone.embeddings", .gguf = "token_embd"},
-    {.name = "backbone.layers.*.norm", .gguf = "blk.*.attn_norm"},
-    {.name = "backbone.norm_f", .gguf = "output_norm"},
-    {.gguf = "blk.*.ffn_norm", .none = true},
-    FRIT_HF_ROWS_SOME_ATTENTION("backbone.layers.*.mixer"),
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.name = "backbone.layers.*.mixer.up_proj", .gguf = "blk.*.ffn_up", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    {.name = "backbone.layers.*.mixer.down_proj", .gguf = "blk.*.ffn_down", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
-    FRIT_HF_ROWS_SOME_MAMBA2("backbone.layers.*.mixer"),
+#define NEMOTRON_TENSORS \
+    {.name = "backbone.embeddings", .gguf = "token_embd"}, \
+    {.name = "backbone.layers.*.norm", .gguf = "blk.*.attn_norm"}, \
+    {.name = "backbone.norm_f", .gguf = "output_norm"}, \
+    {.gguf = "blk.*.ffn_norm", .none = true}, \
+    FRIT_HF_ROWS_SOME_ATTENTION("backbone.layers.*.mixer"), \
+    {.gguf = "blk.*.ffn_gate", .none = true}, \
+    {.name = "backbone.layers.*.mixer.up_proj", .gguf = "blk.*.ffn_up", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true}, \
+    {.name = "backbone.layers.*.mixer.down_proj", .gguf = "blk.*.ffn_down", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true}, \
+    FRIT_HF_ROWS_SOME_MAMBA2("backbone.layers.*.mixer")
+
+static const frit_hf_tensor nemotron_h_tensors[] = {NEMOTRON_TENSORS};
+
+#define AT "backbone.layers.*.mixer"
+static const frit_hf_tensor nemotron_h_moe_tensors[] = {
+    NEMOTRON_TENSORS,
+    {.name = AT ".gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
+    {.name = AT ".gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
+    {.name = AT ".experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
+    {.name = AT ".experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
+    {.name = AT ".shared_experts.up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
+    {.name = AT ".shared_experts.down_proj", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
+    {.name = AT ".fc1_latent_proj", .gguf = "blk.*.ffn_latent_down", .may_be_absent = true},
+    {.name = AT ".fc2_latent_proj", .gguf = "blk.*.ffn_latent_up", .may_be_absent = true},
 };
 // clang-format on
 
@@ -322,6 +366,29 @@ const frit_hf_family frit_hf_falcon_h1 = {
     .more = complete_falcon,
     .shared = &frit_hf_decoder,
     .own = {falcon_h1_keys, FRIT_COUNT(falcon_h1_keys), falcon_h1_tensors, FRIT_COUNT(falcon_h1_tensors)},
+};
+
+static bool has_experts(const json_t *config)
+{
+    const char *pattern = json_string_value(json_object_get(config, "hybrid_override_pattern"));
+    const json_t *types = json_object_get(config, "layers_block_type"), *item;
+    size_t i;
+    json_array_foreach(types, i,
+                       item) if (json_string_value(item) && strcmp(json_string_value(item), "moe") == 0) return true;
+    return !types && pattern && strchr(pattern, 'E');
+}
+
+const frit_hf_family frit_hf_nemotron_h_moe = {
+    .model_type = "nemotron_h",
+    .class_name = "NemotronHForCausalLM",
+    .arch = "nemotron_h_moe",
+    .act = "relu2",
+    .act_name = "mlp_hidden_act",
+    .fits = has_experts,
+    .more = complete_nemotron,
+    .shared = &frit_hf_decoder,
+    .own = {nemotron_h_moe_keys, FRIT_COUNT(nemotron_h_moe_keys), nemotron_h_moe_tensors,
+            FRIT_COUNT(nemotron_h_moe_tensors)},
 };
 
 const frit_hf_family frit_hf_nemotron_h = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Windows by layer: from layer_types, or from the family's defaults.
+// Properties by layer: windows from layer_types or the family's defaults, RoPE from no_rope_layers, experts from
+// mlp_layer_types.
 #include "format/hf/hf.h"
 
 typedef struct pattern {
@@ -26,6 +27,7 @@ static frit_status read_pattern(const frit_hf *hf, size_t n_layer, pattern *p)
     if (p->types && (!json_is_array(p->types) || json_array_size(p->types) != n_layer))
         return frit_fail_file(FRIT_E_FORMAT, "%s: layer_types is not a list of %zu names, one for each layer", hf->path,
                               n_layer);
+    if (p->types) return FRIT_OK;
     if (p->n_full > 0) FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "max_window_layers", FRIT_HF_COUNT, &p->n_full));
     if (p->period == 0) return FRIT_OK;
     return frit_hf_get_number(hf, hf->config, "", "sliding_window_pattern", FRIT_HF_LAYERS, &p->period);
@@ -47,4 +49,46 @@ frit_status frit_hf_add_windows(const frit_hf *hf)
         windows[i] = slides ? (uint32_t)window : 0;
     }
     return frit_hf_add_list(hf, "frit.attention.sliding_window", windows, n_layer);
+}
+
+frit_status frit_hf_add_rope_layers(const frit_hf *hf)
+{
+    const json_t *list = json_object_get(hf->config, "no_rope_layers");
+    const size_t n = (size_t)frit_hf_written(hf, "block_count");
+    double interval = 0;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "no_rope_layer_interval", FRIT_HF_LAYERS, &interval));
+    if (list && !json_is_null(list) && json_array_size(list) != n)
+        return frit_fail_file(FRIT_E_FORMAT, "%s: no_rope_layers is not a list of %zu numbers, one for each layer",
+                              hf->path, n);
+    uint32_t *still = frit_arena_new(&hf->ckpt->arena, uint32_t, n);
+    if (!still) return frit_fail_memory(n * sizeof *still, "the list of layers with RoPE");
+    // Despite the name no_rope_layers, 1 means a layer with RoPE.
+    for (size_t i = 0; i < n; i++)
+        still[i] = json_is_array(list) ? json_integer_value(json_array_get(list, i)) == 0
+                                       : interval > 0 && (i + 1) % (size_t)interval == 0;
+    return frit_hf_add_list(hf, "frit.rope.none", still, n);
+}
+
+frit_status frit_hf_add_dense_layers(const frit_hf *hf)
+{
+    static const char *const name = "mlp_layer_types";
+    const json_t *types = json_object_get(hf->config, name);
+    const size_t n = (size_t)frit_hf_written(hf, "block_count");
+    size_t n_dense = 0;
+    if (!types || json_is_null(types)) return FRIT_OK;
+    if (!json_is_array(types) || json_array_size(types) != n)
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s is not a list of %zu names, one for each layer", hf->path, name,
+                              n);
+    for (size_t i = 0; i < n; i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        const bool is_dense = type && strcmp(type, "dense") == 0;
+        if (!is_dense && !(type && strcmp(type, "sparse") == 0))
+            return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s[%zu] is '%.40s', expected dense or sparse", hf->path,
+                                  name, i, type ? type : "not text");
+        if (is_dense && n_dense < i)
+            return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s[%zu] is dense, expected dense layers before all others",
+                                  hf->path, name, i);
+        n_dense += is_dense;
+    }
+    return frit_hf_set_number(hf, "leading_dense_block_count", FRIT_HF_COUNT, (double)n_dense);
 }

@@ -7,9 +7,8 @@
 
 enum { MAX_LAYERS = 1024 };
 
-frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+static frit_status make_decays(const frit_hf *hf, frit_tensor *tensor, float sign)
 {
-    (void)is_bias;
     const int64_t n = frit_tensor_n_elems(tensor), width = tensor->shape[tensor->n_dims > 0 ? tensor->n_dims - 1 : 0];
     if (tensor->n_dims < 1 || n < 1 || frit_dtype_get(tensor->dtype)->block_elems != 1)
         return frit_fail(FRIT_E_FORMAT,
@@ -18,12 +17,24 @@ frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is
     float *values = frit_arena_new(&hf->ckpt->arena, float, (size_t)n);
     if (!values) return frit_fail_memory((size_t)n * sizeof *values, tensor->name);
     FRIT_TRY(frit_tensor_decode_rows(tensor, 0, n / width, values));
-    for (int64_t i = 0; i < n; i++) values[i] = -expf(values[i]);
+    for (int64_t i = 0; i < n; i++) values[i] = sign * expf(values[i]);
     tensor->dtype = FRIT_DTYPE_F32;
     tensor->data = values;
     tensor->n_bytes = (uint64_t)n * sizeof *values;
     tensor->is_mapped = false;
     return FRIT_OK;
+}
+
+frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+{
+    (void)is_bias;
+    return make_decays(hf, tensor, -1);
+}
+
+frit_status frit_hf_positive_exp(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+{
+    (void)is_bias;
+    return make_decays(hf, tensor, 1);
 }
 
 static frit_status check_count(const frit_hf *hf, size_t n_layer)
@@ -85,6 +96,15 @@ frit_status frit_hf_add_recurrent(const frit_hf *hf, const bool *recurrent)
     return frit_hf_set_list(hf, "attention.head_count_kv", heads);
 }
 
+bool frit_hf_has_attention(const frit_hf *hf, int64_t layer)
+{
+    char key[96];
+    snprintf(key, sizeof key, "%s.attention.head_count_kv", hf->family->arch);
+    const frit_value *list = frit_meta_find(&hf->ckpt->meta, key);
+    const bool is_list = list && list->type == FRIT_VALUE_ARRAY && layer >= 0 && (uint64_t)layer < list->array.n;
+    return !is_list || frit_value_item_i64(list, (uint64_t)layer) != 0;
+}
+
 frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value)
 {
     const json_t *found = json_object_get(hf->config, name);
@@ -104,4 +124,13 @@ frit_status frit_hf_expect_open_steps(const frit_hf *hf)
                          (json_is_number(high) && json_number_value(high) >= 1e6);
     if (json_is_number(low) && json_number_value(low) == 0 && is_open) return FRIT_OK;
     return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: time_step_limit is not supported, expected [0, Infinity]", hf->path);
+}
+
+frit_status frit_hf_expect_text(const frit_hf *hf, const char *name, const char *value)
+{
+    const char *found = value;
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", name, &found));
+    if (strcmp(found, value) == 0) return FRIT_OK;
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s is '%.40s', a model of type '%s' needs '%s'", hf->path, name,
+                          found, hf->family->model_type, value);
 }

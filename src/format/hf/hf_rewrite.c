@@ -3,6 +3,9 @@
 #include "format/hf/hf.h"
 #include "format/rows.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     if (is_bias) return FRIT_OK;
@@ -27,6 +30,24 @@ frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias
 frit_status frit_hf_transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     return is_bias ? FRIT_OK : frit_transpose(&hf->ckpt->arena, tensor);
+}
+
+frit_status frit_hf_cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+{
+    (void)is_bias;
+    const char *layer = strstr(tensor->name, "layers.");
+    if (!layer || tensor->n_dims != 2 || tensor->shape[0] % 2 != 0)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a matrix of gate and up", tensor->name);
+    char name[64];
+    const char *kind = frit_hf_written(hf, "expert_count") > 0 ? "_shexp" : "";
+    const int n =
+        snprintf(name, sizeof name, "blk.%d.ffn_up%s.weight", (int)strtol(layer + strlen("layers."), NULL, 10), kind);
+    const int64_t half = tensor->shape[0] / 2;
+    frit_tensor up = frit_tensor_cut(tensor, half, half);
+    *tensor = frit_tensor_cut(tensor, 0, half);
+    up.name = frit_arena_text(&hf->ckpt->arena, name, (size_t)n);
+    if (!up.name) return frit_fail_memory((size_t)n, "a tensor name");
+    return frit_checkpoint_add_tensor(hf->ckpt, &up);
 }
 
 typedef struct groups {

@@ -153,6 +153,7 @@ static const frit_hf_key llama3_keys[] = {
 static const scaling scalings[] = {
     {"default", NULL,        0,                       NULL},
     {"proportional", NULL,   0,                       NULL},
+    {"mrope", NULL,          0,                       NULL},   // equal to default for text
     {"linear",  factor_keys, FRIT_COUNT(factor_keys), NULL},
     {"dynamic", factor_keys, FRIT_COUNT(factor_keys), add_dynamic},
     {"yarn",    yarn_keys,   FRIT_COUNT(yarn_keys),   add_yarn},
@@ -171,7 +172,8 @@ static frit_status find_scaling(const rope *r, const scaling **out)
     FRIT_TRY(frit_hf_get_text(r->hf, r->params, r->where, "rope_type", &type));
     // Phi-3 files may use the name yarn for the scaling longrope.
     if (strcmp(type, "yarn") == 0 && strcmp(r->hf->family->model_type, "phi3") == 0) type = "longrope";
-    const bool known = strcmp(type, "proportional") != 0 || r->hf->family->is_proportional;
+    const bool known = (strcmp(type, "proportional") != 0 || r->hf->family->is_proportional) &&
+                       (strcmp(type, "mrope") != 0 || r->hf->family->is_visual);
     for (size_t i = 0; i < FRIT_COUNT(scalings); i++) {
         *out = &scalings[i];
         if (strcmp(scalings[i].type, type) == 0 && known) return FRIT_OK;
@@ -234,6 +236,7 @@ static frit_status add_sliding(const rope *r)
     return frit_hf_add_number(r->hf, "rope.freq_base_swa", FRIT_HF_BASE, base);
 }
 
+// A rope.dimension_count that the family reads from a key of its own is not multiplied by a partial factor.
 static frit_status apply_partial(const rope *r)
 {
     double part = 1;
@@ -249,7 +252,7 @@ frit_status frit_hf_add_rope(const frit_hf *hf)
     rope r = {.hf = hf};
     const scaling *kind;
     FRIT_TRY(find_params(&r));
-    if (!hf->family->is_proportional) FRIT_TRY(apply_partial(&r));
+    if (!hf->family->is_proportional && !hf->family->is_latent) FRIT_TRY(apply_partial(&r));
     double base = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_get_number(hf, r.params, r.where, "rope_theta", FRIT_HF_BASE, &base));
@@ -262,4 +265,36 @@ frit_status frit_hf_add_rope(const frit_hf *hf)
     FRIT_TRY(frit_hf_add_text(hf, "rope.scaling.type", kind->type));
     for (size_t i = 0; i < kind->n_keys; i++) FRIT_TRY(frit_hf_add_row(hf, r.params, r.where, &kind->keys[i]));
     return kind->more ? kind->more(&r) : FRIT_OK;
+}
+
+frit_status frit_hf_add_temperature(const frit_hf *hf)
+{
+    rope r = {.hf = hf};
+    double scale = 0;
+    FRIT_TRY(find_params(&r));
+    FRIT_TRY(frit_hf_get_number(hf, r.params, r.where, "llama_4_scaling_beta", FRIT_HF_MAGNITUDE, &scale));
+    if (scale == 0) return FRIT_OK;
+    const double length = frit_hf_written(hf, "rope.scaling.original_context_length");
+    if (length == 0)
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: %sllama_4_scaling_beta needs original_max_position_embeddings of a scaled RoPE",
+                              hf->path, r.where);
+    FRIT_TRY(frit_hf_add_number(hf, "attention.temperature_scale", FRIT_HF_FACTOR, scale));
+    return frit_hf_add_number(hf, "attention.temperature_length", FRIT_HF_TOKENS, length);
+}
+
+frit_status frit_hf_add_sections(const frit_hf *hf)
+{
+    rope r = {.hf = hf};
+    uint32_t sections[4] = {0};
+    const json_t *item;
+    char key[64];
+    size_t i;
+    FRIT_TRY(find_params(&r));
+    const json_t *list = json_object_get(r.params, "mrope_section");
+    if (!json_is_array(list)) return FRIT_OK;
+    json_array_foreach(list, i, item) if (i < 4) sections[i] = (uint32_t)json_integer_value(item);
+    snprintf(key, sizeof key, "%s.rope.dimension_sections", hf->family->arch);
+    const char *copy = frit_arena_text(&hf->ckpt->arena, key, strlen(key));
+    return copy ? frit_hf_add_list(hf, copy, sections, 4) : frit_fail_memory(sizeof key, "a metadata key");
 }

@@ -62,6 +62,19 @@
     {.name = at ".experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true}, \
     {.name = at ".experts.@.up_proj", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true}, \
     {.name = at ".experts.@.down_proj", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true}
+// All experts in one tensor; gate and up are one matrix.
+#define FRIT_HF_ROWS_STACKED_EXPERTS(at) \
+    {.name = at ".experts.gate_up_proj", .gguf = "blk.*.ffn_gate_up_exps.weight", .whole = true, .may_be_absent = true}, \
+    {.name = at ".experts.down_proj", .gguf = "blk.*.ffn_down_exps.weight", .whole = true, .may_be_absent = true}
+// All experts in one tensor, [n_expert, n_in, n_out]; gate and up are one matrix.
+#define FRIT_HF_ROWS_TRANSPOSED_EXPERTS(at) \
+    {.name = at ".experts.gate_up_proj", .gguf = "blk.*.ffn_gate_up_exps.weight", .whole = true, .may_be_absent = true, .rewrite = frit_hf_transpose}, \
+    {.name = at ".experts.down_proj", .gguf = "blk.*.ffn_down_exps.weight", .whole = true, .may_be_absent = true, .rewrite = frit_hf_transpose}
+// The experts' matrices are w1 (gate), w3 (up) and w2 (down).
+#define FRIT_HF_ROWS_NUMBERED_EXPERTS(at) \
+    {.name = at ".experts.@.w1", .gguf = "blk.*.ffn_gate_exps", .may_be_absent = true}, \
+    {.name = at ".experts.@.w3", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true}, \
+    {.name = at ".experts.@.w2", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true}
 #define FRIT_HF_ROWS_SHARED_EXPERT(at) \
     {.name = at ".gate_proj", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true}, \
     {.name = at ".up_proj", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true}, \

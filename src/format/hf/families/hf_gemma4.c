@@ -158,3 +158,17 @@ const frit_hf_family frit_hf_gemma4_text = {
     .shared = &frit_hf_decoder,
     .own = {gemma4_text_keys, FRIT_COUNT(gemma4_text_keys), gemma4_text_tensors, FRIT_COUNT(gemma4_text_tensors)},
 };
+
+const frit_hf_family frit_hf_gemma4_unified_text = {
+    .model_type = "gemma4_unified_text",
+    .class_name = "Gemma4UnifiedForCausalLM",
+    .arch = "gemma4",
+    .act = "gelu_pytorch_tanh",
+    .act_name = "hidden_activation",
+    .has_windows = true,
+    .window_period = 6,
+    .is_proportional = true,
+    .more = complete,
+    .shared = &frit_hf_decoder,
+    .own = {gemma4_text_keys, FRIT_COUNT(gemma4_text_keys), gemma4_text_tensors, FRIT_COUNT(gemma4_text_tensors)},
+};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GLM-4 and GLM-4.5. RoPE on part of each head, on neighbouring elements in the dense models.
+// GLM-4 and GLM-4.5, also with vision, Solar Open and Sarvam 30B. RoPE on part of each head, on neighbouring elements in the dense models.
 #include "format/hf/hf_rows.h"
 
 // clang-format off
@@ -15,25 +15,42 @@ static const frit_hf_tensor glm_tensors[] = {
     {.gguf = "blk.*.ffn_gate", .none = true},
 };
 
-static const frit_hf_tensor glm4_tensors[] = {
-    FRIT_HF_ROWS_BIASED_QKV("model.layers.*.self_attn"),
-    {.name = "model.layers.*.mlp.gate_up_proj", .gguf = "blk.*.ffn_up"},
-    {.gguf = "blk.*.ffn_gate", .none = true},
-    {.name = "model.layers.*.post_self_attn_layernorm", .gguf = "blk.*.post_attention_norm"},
-    {.name = "model.layers.*.post_mlp_layernorm", .gguf = "blk.*.post_ffw_norm"},
+#define GLM4_REST \
+    {.name = "model.layers.*.mlp.gate_up_proj", .gguf = "blk.*.ffn_up"}, \
+    {.gguf = "blk.*.ffn_gate", .none = true}, \
+    {.name = "model.layers.*.post_self_attn_layernorm", .gguf = "blk.*.post_attention_norm"}, \
+    {.name = "model.layers.*.post_mlp_layernorm", .gguf = "blk.*.post_ffw_norm"}
+
+static const frit_hf_tensor glm4_tensors[] = {FRIT_HF_ROWS_BIASED_QKV("model.layers.*.self_attn"), GLM4_REST};
+
+static const frit_hf_tensor glm4v_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_ALWAYS},
+    GLM4_REST,
 };
 
+// Solar Open has no dense layers and no width for them.
+#define MOE_KEYS \
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED}, \
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED}, \
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_NEEDED}, \
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED}, \
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}
+
 static const frit_hf_key glm4_moe_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
-    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    MOE_KEYS,
     {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_NEEDED},
-    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
-    {"n_group", "expert_group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+};
+
+static const frit_hf_key solar_open_keys[] = {
+    MOE_KEYS,
+    {"moe_intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {NULL, "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_FALSE},
 };
 
 static const frit_hf_tensor glm4_moe_tensors[] = {
@@ -70,6 +87,46 @@ const frit_hf_family frit_hf_glm4_moe = {
     .class_name = "Glm4MoeForCausalLM",
     .arch = "glm4moe",
     .act = "silu|swish",
+    .shared = &frit_hf_decoder,
+    .own = {glm4_moe_keys, FRIT_COUNT(glm4_moe_keys), glm4_moe_tensors, FRIT_COUNT(glm4_moe_tensors)},
+};
+
+const frit_hf_family frit_hf_solar_open = {
+    .model_type = "solar_open",
+    .class_name = "SolarOpenForCausalLM",
+    .arch = "glm4moe",
+    .act = "silu|swish",
+    .shared = &frit_hf_decoder,
+    .own = {solar_open_keys, FRIT_COUNT(solar_open_keys), glm4_moe_tensors, FRIT_COUNT(glm4_moe_tensors)},
+};
+
+const frit_hf_family frit_hf_sarvam_moe = {
+    .model_type = "sarvam_moe",
+    .class_name = "SarvamMoEForCausalLM",
+    .arch = "glm4moe",
+    .act = "silu|swish",
+    .shared = &frit_hf_decoder,
+    .own = {glm4_moe_keys, FRIT_COUNT(glm4_moe_keys), glm4_moe_tensors, FRIT_COUNT(glm4_moe_tensors)},
+};
+
+const frit_hf_family frit_hf_glm4v_text = {
+    .model_type = "glm4v_text",
+    .class_name = "Glm4vForConditionalGeneration",
+    .arch = "glm4",
+    .act = "silu|swish",
+    .ignored = "visual.|model.visual.",
+    .is_visual = true,
+    .shared = &frit_hf_decoder,
+    .own = {glm_keys, FRIT_COUNT(glm_keys), glm4v_tensors, FRIT_COUNT(glm4v_tensors)},
+};
+
+const frit_hf_family frit_hf_glm4v_moe_text = {
+    .model_type = "glm4v_moe_text",
+    .class_name = "Glm4vMoeForConditionalGeneration",
+    .arch = "glm4moe",
+    .act = "silu|swish",
+    .ignored = "visual.|model.visual.",
+    .is_visual = true,
     .shared = &frit_hf_decoder,
     .own = {glm4_moe_keys, FRIT_COUNT(glm4_moe_keys), glm4_moe_tensors, FRIT_COUNT(glm4_moe_tensors)},
 };

@@ -2,31 +2,8 @@
 // Granite 4: layers of Mamba 2 and of attention. Each layer has experts and a shared expert; models without experts use
 // the shared one as feed-forward.
 #include "format/hf/hf_rows.h"
-#include "format/rows.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { MAX_LAYERS = 1024 };
-
-// Gate and up of the shared expert are one matrix; the tensor keeps the gate, up is added as another tensor.
-static frit_status cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
-{
-    (void)is_bias;
-    const char *layer = strstr(tensor->name, "layers.");
-    if (!layer || tensor->n_dims != 2 || tensor->shape[0] % 2 != 0)
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a matrix of gate and up", tensor->name);
-    char name[64];
-    const char *kind = frit_hf_written(hf, "expert_count") > 0 ? "_shexp" : "";
-    const int n =
-        snprintf(name, sizeof name, "blk.%d.ffn_up%s.weight", (int)strtol(layer + strlen("layers."), NULL, 10), kind);
-    const int64_t half = tensor->shape[0] / 2;
-    frit_tensor up = frit_tensor_cut(tensor, half, half);
-    *tensor = frit_tensor_cut(tensor, 0, half);
-    up.name = frit_arena_text(&hf->ckpt->arena, name, (size_t)n);
-    if (!up.name) return frit_fail_memory((size_t)n, "a tensor name");
-    return frit_checkpoint_add_tensor(hf->ckpt, &up);
-}
 
 static bool every_layer(const frit_hf *hf, double period, size_t i)
 {
@@ -77,7 +54,7 @@ static const frit_hf_tensor granitemoehybrid_tensors[] = {
     {.name = "model.layers.*.block_sparse_moe.input_linear", .gguf = "blk.*.ffn_gate_up_exps"},
     {.name = "model.layers.*.block_sparse_moe.output_linear", .gguf = "blk.*.ffn_down_exps"},
     {.name = "model.layers.*.block_sparse_moe.router.layer", .gguf = "blk.*.ffn_gate_inp"},
-    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate_shexp", .rewrite = cut_shared},
+    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate_shexp", .rewrite = frit_hf_cut_shared},
     {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down_shexp"},
     FRIT_HF_ROWS_SOME_MAMBA2("model.layers.*.mamba"),
 };
@@ -91,7 +68,7 @@ static const frit_hf_key dense_keys[] = {
 static const frit_hf_tensor dense_tensors[] = {
     FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"),
     {.gguf = "blk.*.ffn_up", .none = true},
-    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate", .rewrite = cut_shared},
+    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate", .rewrite = frit_hf_cut_shared},
     {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down"},
     FRIT_HF_ROWS_SOME_MAMBA2("model.layers.*.mamba"),
 };

@@ -55,3 +55,38 @@ const frit_hf_family frit_hf_hunyuan_v1_moe = {
     .own = {hunyuan_v1_moe_keys, FRIT_COUNT(hunyuan_v1_moe_keys), hunyuan_v1_moe_tensors,
             FRIT_COUNT(hunyuan_v1_moe_tensors)},
 };
+
+// ---------------------------------------------------------------------------------------- Hunyuan 3
+
+// clang-format off
+static const frit_hf_key hy_v3_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"router_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {NULL, "expert_weights_norm", FRIT_HF_FLAG, 1},
+    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, 1},
+};
+
+#define AT "model.layers.*.mlp"
+static const frit_hf_tensor hy_v3_tensors[] = {
+    FRIT_HF_ROWS_HEAD_NORMS("model.layers.*.self_attn"),
+    FRIT_HF_ROWS_DENSE_LAYERS(AT),
+    FRIT_HF_ROWS_EXPERTS(AT),
+    FRIT_HF_ROWS_SHARED_EXPERT(AT ".shared_mlp"),
+    {.name = AT ".router.gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true},
+    {.name = AT ".expert_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_hy_v3 = {
+    .model_type = "hy_v3",
+    .class_name = "HYV3ForCausalLM",
+    .arch = "hy_v3",
+    .act = "silu|swish",
+    .more = frit_hf_add_dense_layers,
+    .shared = &frit_hf_decoder,
+    .own = {hy_v3_keys, FRIT_COUNT(hy_v3_keys), hy_v3_tensors, FRIT_COUNT(hy_v3_tensors)},
+};

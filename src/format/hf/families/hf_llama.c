@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Llama 1-3 and Mistral. In GGUF both are "llama"; Mistral adds a sliding window. GGUF files of this architecture store
-// the rows of Q and K permuted, for RoPE on neighbouring elements; folders do not.
+// Llama 1-3, Mistral, Ministral 3, Helium and CWM. In GGUF most are "llama"; Mistral adds a sliding window. GGUF files of
+// this architecture store the rows of Q and K permuted, for RoPE on neighbouring elements; folders do not, but Helium's.
 #include "format/hf/hf.h"
+
+static frit_status complete_cwm(const frit_hf *hf)
+{
+    if (json_is_array(json_object_get(hf->config, "layer_types"))) return FRIT_OK;
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: layer_types is missing, a model of type 'cwm' needs it", hf->path);
+}
 
 // clang-format off
 static const frit_hf_key llama_keys[] = {
@@ -16,6 +22,15 @@ static const frit_hf_tensor llama_tensors[] = {
     {.name = "model.layers.*.mlp.gate_proj",    .gguf = "blk.*.ffn_gate",    .bias_if = "mlp_bias"},
     {.name = "model.layers.*.mlp.up_proj",      .gguf = "blk.*.ffn_up",      .bias_if = "mlp_bias"},
     {.name = "model.layers.*.mlp.down_proj",    .gguf = "blk.*.ffn_down",    .bias_if = "mlp_bias"},
+};
+
+static const frit_hf_tensor helium_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.mlp.gate_proj",    .gguf = "blk.*.ffn_gate", .bias_if = "mlp_bias"},
+    {.name = "model.layers.*.mlp.up_proj",      .gguf = "blk.*.ffn_up",   .bias_if = "mlp_bias"},
+    {.name = "model.layers.*.mlp.down_proj",    .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
 };
 
 static const frit_hf_key mistral_keys[] = {
@@ -43,4 +58,37 @@ const frit_hf_family frit_hf_mistral = {
     .rope_style = "halves",
     .shared = &frit_hf_decoder,
     .own = {mistral_keys, FRIT_COUNT(mistral_keys), NULL, 0},
+};
+
+const frit_hf_family frit_hf_ministral3 = {
+    .model_type = "ministral3",
+    .class_name = "Ministral3ForCausalLM",
+    .arch = "mistral3",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .has_windows = true,
+    .more = frit_hf_add_temperature,
+    .shared = &frit_hf_decoder,
+    .own = {llama_keys, FRIT_COUNT(llama_keys), NULL, 0},
+};
+
+const frit_hf_family frit_hf_helium = {
+    .model_type = "helium",
+    .class_name = "HeliumForCausalLM",
+    .arch = "llama",
+    .act = "silu|swish",
+    .shared = &frit_hf_decoder,
+    .own = {llama_keys, FRIT_COUNT(llama_keys), helium_tensors, FRIT_COUNT(helium_tensors)},
+};
+
+const frit_hf_family frit_hf_cwm = {
+    .model_type = "cwm",
+    .class_name = "CwmForCausalLM",
+    .arch = "llama",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .has_windows = true,
+    .more = complete_cwm,
+    .shared = &frit_hf_decoder,
+    .own = {llama_keys, FRIT_COUNT(llama_keys), NULL, 0},
 };

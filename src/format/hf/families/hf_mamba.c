@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mamba 1 and 2.
+// Mamba 1 and 2, and Falcon Mamba.
 #include "format/hf/hf_rows.h"
 
 // No heads, no feed-forward. The inner width is a multiple of embedding_length; intermediate_size is ignored.
@@ -24,15 +24,22 @@ static frit_status complete_mamba2(const frit_hf *hf)
 }
 
 // clang-format off
-static const frit_hf_key mamba_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 1 << 20},
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
-    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
-    {"state_size", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"time_step_rank", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_16TH},
+#define MAMBA_KEYS \
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED}, \
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 1 << 20}, \
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED}, \
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED}, \
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED}, \
+    {"state_size", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"time_step_rank", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_16TH}
+
+static const frit_hf_key mamba_keys[] = {MAMBA_KEYS};
+
+static const frit_hf_key falcon_mamba_keys[] = {
+    MAMBA_KEYS,
+    {NULL, "ssm.dt_b_c_rms", FRIT_HF_FLAG, 1},
+    {"mixer_rms_eps", "ssm.dt_b_c_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor mamba_tensors[] = {
@@ -77,6 +84,16 @@ const frit_hf_family frit_hf_mamba = {
     .more = complete,
     .shared = &frit_hf_no_names,
     .own = {mamba_keys, FRIT_COUNT(mamba_keys), mamba_tensors, FRIT_COUNT(mamba_tensors)},
+};
+
+const frit_hf_family frit_hf_falcon_mamba = {
+    .model_type = "falcon_mamba",
+    .class_name = "FalconMambaForCausalLM",
+    .arch = "mamba",
+    .act = "silu|swish",
+    .more = complete,
+    .shared = &frit_hf_no_names,
+    .own = {falcon_mamba_keys, FRIT_COUNT(falcon_mamba_keys), mamba_tensors, FRIT_COUNT(mamba_tensors)},
 };
 
 const frit_hf_family frit_hf_mamba2 = {

@@ -61,3 +61,45 @@ const frit_hf_family frit_hf_minimax = {
     .shared = &frit_hf_decoder,
     .own = {minimax_keys, FRIT_COUNT(minimax_keys), minimax_tensors, FRIT_COUNT(minimax_tensors)},
 };
+
+// ---------------------------------------------------------------------------------------- MiniMax-M2
+
+// Files have rotary_dim instead of a factor.
+static frit_status complete_m2(const frit_hf *hf)
+{
+    const double dim = frit_hf_written(hf, "attention.key_length");
+    double rotated = dim;
+    FRIT_TRY(frit_hf_expect_text(hf, "scoring_func", "sigmoid"));
+    FRIT_TRY(frit_hf_expect_text(hf, "qk_norm_type", "per_layer"));
+    FRIT_TRY(frit_hf_expect(hf, "use_qk_norm", 1));
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "rotary_dim", FRIT_HF_WIDTH, &rotated));
+    if (frit_hf_written(hf, "rope.dimension_count") != dim) return FRIT_OK;
+    return frit_hf_set_number(hf, "rope.dimension_count", FRIT_HF_WIDTH, rotated);
+}
+
+// clang-format off
+static const frit_hf_key minimax_m2_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_local_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+};
+
+static const frit_hf_tensor minimax_m2_tensors[] = {
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
+    FRIT_HF_ROWS_HEAD_NORMS("model.layers.*.self_attn"),
+    FRIT_HF_ROWS_NUMBERED_EXPERTS("model.layers.*.block_sparse_moe"),
+    {.name = "model.layers.*.block_sparse_moe.gate", .gguf = "blk.*.ffn_gate_inp"},
+    {.name = "model.layers.*.block_sparse_moe.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_minimax_m2 = {
+    .model_type = "minimax_m2",
+    .class_name = "MiniMaxM2ForCausalLM",
+    .arch = "minimax-m2",
+    .act = "silu|swish",
+    .more = complete_m2,
+    .shared = &frit_hf_decoder,
+    .own = {minimax_m2_keys, FRIT_COUNT(minimax_m2_keys), minimax_m2_tensors, FRIT_COUNT(minimax_m2_tensors)},
+};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Qwen3-Next and Qwen3.5: gated delta nets and gated attention.
+// Qwen3-Next and Qwen3.5, without experts and with them: gated delta nets and gated attention.
 #include "format/hf/hf_rows.h"
+
+#include <stdio.h>
 
 enum { MAX_LAYERS = 1024 };
 
@@ -36,11 +38,13 @@ static frit_status complete_next(const frit_hf *hf)
 // text, M-RoPE equals plain RoPE.
 static frit_status complete_35(const frit_hf *hf)
 {
-    uint32_t sections[4] = {11, 11, 10, 0};
-    const json_t *list = json_object_get(json_object_get(hf->config, "rope_parameters"), "mrope_section"), *item;
-    size_t i;
-    json_array_foreach(list, i, item) if (i < 4) sections[i] = (uint32_t)json_integer_value(item);
-    FRIT_TRY(frit_hf_add_list(hf, "qwen35.rope.dimension_sections", sections, 4));
+    static const uint32_t sections[4] = {11, 11, 10, 0};
+    char key[64];
+    FRIT_TRY(frit_hf_add_sections(hf));
+    snprintf(key, sizeof key, "%s.rope.dimension_sections", hf->family->arch);
+    const char *copy = frit_arena_text(&hf->ckpt->arena, key, strlen(key));
+    if (!copy) return frit_fail_memory(sizeof key, "a metadata key");
+    if (!frit_meta_find(&hf->ckpt->meta, key)) FRIT_TRY(frit_hf_add_list(hf, copy, sections, 4));
     FRIT_TRY(frit_meta_add_bool(&hf->ckpt->meta, "frit.delta.neighbours", true));
     return complete(hf);
 }
@@ -82,30 +86,38 @@ static const frit_hf_prefix next_names[] = {
     {0},
 };
 
+#define EXPERT_KEYS \
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED}, \
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED}
+
+#define EXPERT_TENSORS \
+    FRIT_HF_ROWS_NO_FEED_FORWARD, \
+    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"}, \
+    FRIT_HF_ROWS_EXPERTS("model.layers.*.mlp"), \
+    FRIT_HF_ROWS_SHARED_EXPERT("model.layers.*.mlp.shared_expert"), \
+    {.name = "model.layers.*.mlp.shared_expert_gate", .gguf = "blk.*.ffn_gate_inp_shexp"}
+
+#define MIXER_TENSORS_35 \
+    {.name = "model.layers.*.linear_attn.in_proj_qkv", .gguf = "blk.*.attn_qkv", .may_be_absent = true}, \
+    {.name = "model.layers.*.linear_attn.in_proj_z", .gguf = "blk.*.attn_gate", .may_be_absent = true}, \
+    {.name = "model.layers.*.linear_attn.in_proj_a", .gguf = "blk.*.ssm_alpha", .may_be_absent = true}, \
+    {.name = "model.layers.*.linear_attn.in_proj_b", .gguf = "blk.*.ssm_beta", .may_be_absent = true}
+
 static const frit_hf_key qwen3_next_keys[] = {
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
     {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
     SHARED_KEYS,
-    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
-    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    EXPERT_KEYS,
 };
 
 static const frit_hf_tensor qwen3_next_tensors[] = {
     SHARED_TENSORS,
     NEXT_TENSORS,
-    FRIT_HF_ROWS_NO_FEED_FORWARD,
     {.name = "model.layers.*.linear_attn.in_proj_qkvz", .gguf = "blk.*.ssm_in", .may_be_absent = true},
     {.name = "model.layers.*.linear_attn.in_proj_ba", .gguf = "blk.*.ssm_ba", .may_be_absent = true},
-    {.name = "model.layers.*.mlp.gate", .gguf = "blk.*.ffn_gate_inp"},
-    {.name = "model.layers.*.mlp.experts.@.gate_proj", .gguf = "blk.*.ffn_gate_exps"},
-    {.name = "model.layers.*.mlp.experts.@.up_proj", .gguf = "blk.*.ffn_up_exps"},
-    {.name = "model.layers.*.mlp.experts.@.down_proj", .gguf = "blk.*.ffn_down_exps"},
-    {.name = "model.layers.*.mlp.shared_expert.gate_proj", .gguf = "blk.*.ffn_gate_shexp"},
-    {.name = "model.layers.*.mlp.shared_expert.up_proj", .gguf = "blk.*.ffn_up_shexp"},
-    {.name = "model.layers.*.mlp.shared_expert.down_proj", .gguf = "blk.*.ffn_down_shexp"},
-    {.name = "model.layers.*.mlp.shared_expert_gate", .gguf = "blk.*.ffn_gate_inp_shexp"},
+    EXPERT_TENSORS,
 };
 
 static const frit_hf_key qwen3_5_text_keys[] = {
@@ -117,10 +129,23 @@ static const frit_hf_key qwen3_5_text_keys[] = {
 static const frit_hf_tensor qwen3_5_text_tensors[] = {
     SHARED_TENSORS,
     NEXT_TENSORS,
-    {.name = "model.layers.*.linear_attn.in_proj_qkv", .gguf = "blk.*.attn_qkv", .may_be_absent = true},
-    {.name = "model.layers.*.linear_attn.in_proj_z", .gguf = "blk.*.attn_gate", .may_be_absent = true},
-    {.name = "model.layers.*.linear_attn.in_proj_a", .gguf = "blk.*.ssm_alpha", .may_be_absent = true},
-    {.name = "model.layers.*.linear_attn.in_proj_b", .gguf = "blk.*.ssm_beta", .may_be_absent = true},
+    MIXER_TENSORS_35,
+};
+
+static const frit_hf_key qwen3_5_moe_text_keys[] = {
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    SHARED_KEYS,
+    EXPERT_KEYS,
+    {"moe_intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},   // unused: all layers have experts
+};
+
+static const frit_hf_tensor qwen3_5_moe_text_tensors[] = {
+    SHARED_TENSORS,
+    NEXT_TENSORS,
+    MIXER_TENSORS_35,
+    EXPERT_TENSORS,
+    FRIT_HF_ROWS_STACKED_EXPERTS("model.layers.*.mlp"),
 };
 // clang-format on
 
@@ -144,4 +169,17 @@ const frit_hf_family frit_hf_qwen3_5_text = {
     .next = next_names,
     .shared = &frit_hf_decoder,
     .own = {qwen3_5_text_keys, FRIT_COUNT(qwen3_5_text_keys), qwen3_5_text_tensors, FRIT_COUNT(qwen3_5_text_tensors)},
+};
+
+const frit_hf_family frit_hf_qwen3_5_moe_text = {
+    .model_type = "qwen3_5_moe_text",
+    .class_name = "Qwen3_5MoeForCausalLM",
+    .arch = "qwen35moe",
+    .act = "silu|swish",
+    .more = complete_35,
+    .next = next_names,
+    .is_visual = true,
+    .shared = &frit_hf_decoder,
+    .own = {qwen3_5_moe_text_keys, FRIT_COUNT(qwen3_5_moe_text_keys), qwen3_5_moe_text_tensors,
+            FRIT_COUNT(qwen3_5_moe_text_tensors)},
 };
