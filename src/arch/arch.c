@@ -6,6 +6,7 @@
 
 // clang-format off
 #define ARCHS(X) \
+    X(afmoe) \
     X(apertus) \
     X(arcee) \
     X(arctic) \
@@ -14,16 +15,19 @@
     X(bailingmoe2) \
     X(bailingmoe3) \
     X(bert) \
+    X(bitnet) \
     X(bloom) \
     X(chatglm) \
     X(codeshell) \
     X(cogvlm) \
     X(cohere2) \
+    X(cohere2moe) \
     X(command_r) \
     X(dbrx) \
     X(deci) \
     X(deepseek) \
     X(deepseek2) \
+    X(deepseek2_ocr) \
     X(deepseek32) \
     X(dots1) \
     X(dream) \
@@ -32,6 +36,7 @@
     X(eurobert) \
     X(exaone) \
     X(exaone4) \
+    X(exaone_moe) \
     X(falcon) \
     X(falcon_h1) \
     X(gemma) \
@@ -46,6 +51,7 @@
     X(gpt_oss) \
     X(gptneox) \
     X(granite) \
+    X(granite_swa) \
     X(granitehybrid) \
     X(granitemoe) \
     X(grok) \
@@ -60,6 +66,7 @@
     X(jamba) \
     X(kimi_k3) \
     X(kimi_linear) \
+    X(laguna) \
     X(lfm2) \
     X(lfm2moe) \
     X(llada) \
@@ -70,6 +77,7 @@
     X(mamba) \
     X(mamba2) \
     X(mellum) \
+    X(mimo2) \
     X(minicpm) \
     X(minicpm3) \
     X(minimax_01) \
@@ -78,6 +86,7 @@
     X(mistral4) \
     X(modern_bert) \
     X(mpt) \
+    X(muse_glimmer) \
     X(nanbeige) \
     X(nemotron) \
     X(nemotron_h) \
@@ -94,6 +103,8 @@
     X(phimoe) \
     X(plamo) \
     X(plamo2) \
+    X(plamo3) \
+    X(plm) \
     X(qwen) \
     X(qwen2) \
     X(qwen2moe) \
@@ -114,6 +125,7 @@
     X(stablelm) \
     X(starcoder) \
     X(starcoder2) \
+    X(step35) \
     X(t5) \
     X(t5encoder) \
     X(talkie) \

@@ -54,6 +54,7 @@ struct frit_arch {
     bool is_encoder;           // bidirectional; the result is hidden states, not logits
     bool is_encoder_decoder;   // the encoder's layers, then the decoder's, with cross attention
     bool ranks_by_mean;        // the classification head reads the mean with GELU, not the first token with tanh
+    bool averages_shared;      // the output of routed and shared experts is averaged, not added
     bool no_out_norm;          // no final norm, because layers end with one
     bool qkv_in_thirds;        // fused q, k and v begin at thirds of the rows, whatever their sizes
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, if more than `act` is applied

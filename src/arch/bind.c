@@ -273,6 +273,11 @@ static frit_status cut_fused(binder *b, frit_layer *layer, const frit_arch *arch
         FRIT_TRY(cut(b, &layer->ffn.gate, &layer->gate_up, 0, lhp->n_ff));
         FRIT_TRY(cut(b, &layer->ffn.up, &layer->gate_up, lhp->n_ff, lhp->n_ff));
     }
+    if (frit_has(&layer->shared_gate_up)) {
+        const int64_t n = b->hp->n_ff_shexp;
+        FRIT_TRY(cut(b, &layer->shared.gate, &layer->shared_gate_up, 0, n));
+        FRIT_TRY(cut(b, &layer->shared.up, &layer->shared_gate_up, n, n));
+    }
     return cut_recurrent(b, &layer->recurrent);
 }
 

@@ -117,10 +117,22 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
     return join_heads(b, y, n_head, v_dim);
 }
 
+frit_node *frit_gate_heads(frit_build *b, const frit_layer *w, frit_node *y, frit_node *x, frit_act act)
+{
+    frit_node *gate = frit_linear(b, &w->head_gate, x);
+    const int64_t n_head = b->lhp->n_head;
+    if (!gate || !y || gate->shape[1] == y->shape[1]) return frit_glu(b->g, gate, y, act);
+    const int64_t dim = y->shape[1] / n_head;
+    gate = frit_activate(b->g, gate, act);
+    y = frit_scale_rows(b->g, split_heads(b, y, n_head, dim), split_heads(b, gate, n_head, 1));
+    return join_heads(b, y, n_head, dim);
+}
+
 frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit_attention_options options)
 {
     static const frit_weight none = {0};
     const frit_layer_hparams *lhp = b->lhp;
+    frit_node *const in = x;
     const frit_weight *k_norm =
         frit_has(&w->q_norm) ? &w->k_norm : &none;   // keys have a norm only if queries have one
     frit_node *q = project(b, &w->q, x, lhp->n_head, options.is_gated ? 2 * (int64_t)lhp->k_dim : lhp->k_dim);
@@ -130,6 +142,7 @@ frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit
     if (!lhp->shares_kv) {
         k = project(b, &w->k, x, lhp->n_head_kv, lhp->k_dim);
         v = frit_has(&w->v) ? project(b, &w->v, x, lhp->n_head_kv, lhp->v_dim) : k;
+        if (b->hp->value_scale != 0) v = frit_scale(b->g, v, b->hp->value_scale);
         if (options.norm_values) v = frit_rms_norm(b->g, v, NULL, b->hp->rms_eps);
     }
     if (!options.norm_after_rope) {
@@ -146,6 +159,9 @@ frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit
     }
     x = frit_attend_cached(b, w, q, k, v, attention_scale(b, &options));
     if (gate) x = frit_glu(b->g, join_heads(b, gate, lhp->n_head, lhp->k_dim), x, FRIT_ACT_SIGMOID);
+    if (frit_has(&w->head_gate))
+        x = frit_gate_heads(b, w, x, in, options.softplus_gate ? FRIT_ACT_SOFTPLUS : FRIT_ACT_SIGMOID);
+    if (frit_has(&w->sub_norm)) x = frit_norm(b, &w->sub_norm, x);
     return frit_linear(b, &w->o, x);
 }
 
@@ -165,5 +181,6 @@ frit_node *frit_feed_forward(frit_build *b, const frit_ffn_weights *w, frit_node
         h = frit_glu(b->g, frit_linear(b, &w->gate, x), h, act);
     else
         h = frit_activate(b->g, h, act);
+    if (frit_has(&w->norm)) h = frit_norm(b, &w->norm, h);
     return frit_linear(b, &w->down, h);
 }

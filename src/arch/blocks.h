@@ -37,6 +37,7 @@ typedef struct frit_attention_options {
     bool bare_qk_norm;      // QK norms without weights
     bool norm_values;       // a norm without weights
     bool is_gated;          // each head of q is followed by its gate
+    bool softplus_gate;     // the layer's head_gate is softplus, not sigmoid
 } frit_attention_options;
 
 // ------------------------------------------------------------------------------- layers (layers.c)
@@ -96,6 +97,8 @@ frit_node *frit_delta_net(frit_build *b, const frit_layer *w, frit_node *z, frit
 
 // q, k, v (with bias, q_norm, k_norm if bound), rope, cache, attention, o. x is already normed.
 frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit_attention_options options);
+// Multiplies attention's output y by f(head_gate x): one gate for each head, or for each element of each head.
+frit_node *frit_gate_heads(frit_build *b, const frit_layer *w, frit_node *y, frit_node *x, frit_act act);
 // Multi-head latent attention; absorbed if k_b is bound.
 frit_status frit_mla_adjust(frit_hparams *hp);   // for `adjust`: sizes of expanded heads, and their scale
 frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x);

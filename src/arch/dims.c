@@ -46,11 +46,15 @@ static int64_t resolve_recurrent(const frit_recurrent_params *r, frit_dim dim)
 }
 
 // Dimensions that few architectures have.
-static int64_t resolve_rare(const frit_hparams *hp, frit_dim dim)
+static int64_t resolve_rare(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim)
 {
     switch (dim) {
     case FRIT_DIM_EXPERT_IN:
         return hp->n_expert_latent > 0 ? hp->n_expert_latent : hp->n_embd;
+    case FRIT_DIM_ROPE_PAIRS_SWA:
+        return hp->rope_swa.dim / 2;
+    case FRIT_DIM_GATE:
+        return lhp->n_head * (int64_t)(hp->gates_elements ? lhp->v_dim : 1);
     case FRIT_DIM_LATENT:
         return hp->n_expert_latent;
     case FRIT_DIM_INDEX_HEADS:
@@ -103,6 +107,8 @@ int64_t frit_dim_size(const frit_hparams *hp, const frit_layer_hparams *lhp, fri
         return 2 * (int64_t)hp->n_ff_exp;
     case FRIT_DIM_N_FF_SHEXP:
         return hp->n_ff_shexp;
+    case FRIT_DIM_N_FF_SHEXP_2:
+        return 2 * (int64_t)hp->n_ff_shexp;
     case FRIT_DIM_N_FF_CHUNK:
         return hp->n_ff_chunk_exp;
     case FRIT_DIM_N_EXPERT:
@@ -150,7 +156,7 @@ int64_t frit_dim_size(const frit_hparams *hp, const frit_layer_hparams *lhp, fri
     case FRIT_DIM_ROPE_PAIRS:
         return hp->rope.dim / 2;
     default:
-        return resolve_rare(hp, dim);
+        return resolve_rare(hp, lhp, dim);
     }
 }
 

@@ -90,5 +90,7 @@ frit_node *frit_feed_forward_or_experts(frit_build *b, const frit_layer *w, frit
 {
     if (!frit_has(&w->router)) return frit_feed_forward(b, &w->ffn, x, b->hp->act);
     frit_node *y = frit_routed_experts(b, w, x, NULL);
-    return frit_has(&w->shared.up) ? frit_add(b->g, y, frit_shared_experts(b, w, x)) : y;
+    if (!frit_has(&w->shared.up)) return y;
+    y = frit_add(b->g, y, frit_shared_experts(b, w, x));
+    return b->arch->averages_shared ? frit_scale(b->g, y, 0.5f) : y;
 }

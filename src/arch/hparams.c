@@ -40,6 +40,7 @@ static const hparam rows[] = {
     {"attention.layer_norm_epsilon",         FLOAT, MODEL(layer_norm_eps),  0,    1,       0,     0},
     {"attention.causal",                     BOOL,  MODEL(is_causal),       0,    1,       1,     0},
     {"attention.scale",                      FLOAT, MODEL(attn_scale),      0,    1e6,     0,     CHOSEN},
+    {"attention.value_scale",                FLOAT, MODEL(value_scale),     0,    1e6,     0,     CHOSEN},
     {"attention.clamp_kqv",                  FLOAT, MODEL(attn_clamp),      0,    1e6,     0,     CHOSEN},
     {"attention.max_alibi_bias",             FLOAT, MODEL(attn_alibi),      0,    1e6,     0,     CHOSEN},
     {"attention.temperature_scale",          FLOAT, MODEL(attn_temp_scale),         0,    1e6,     0,     CHOSEN},
@@ -121,6 +122,7 @@ static const hparam rows[] = {
     {"attention.value_length",               INT,   LAYER(v_dim),           1,    65536,   0,     PER_LAYER},
     {"attention.sliding_window",             INT,   LAYER(window),          0,    1 << 30, 0,     PER_LAYER | CHOSEN},
     {"attention.recurrent_layers",           BOOL,  LAYER(is_recurrent),    0,    1,       0,     PER_LAYER | CHOSEN},
+    {"attention.rope_pattern",               BOOL,  LAYER(is_rotated),      0,    1,       1,     PER_LAYER | CHOSEN},
     {"attention.indexer.types",              INT,   LAYER(index_type),      0,    1,       -1,    PER_LAYER | CHOSEN},
     {"activation_sparsity_scale",            FLOAT, LAYER(sparsity),        -INFINITY, 1e6, -INFINITY, PER_LAYER | CHOSEN},
     {"swiglu_clamp_exp",                     FLOAT, LAYER(clamp_exp),       0,    1e6,     0,     PER_LAYER | CHOSEN},
@@ -546,6 +548,14 @@ static int32_t width_of_down(const reader *r, const char *experts)
     return 0;
 }
 
+// Sets gates_elements from the shape of the first layer's gates.
+static void complete_gates(reader *r)
+{
+    const frit_tensor *gate = frit_checkpoint_find(r->ckpt, "blk.0.attn_gate.weight");
+    const frit_layer_hparams *first = &r->hp->layers[0];
+    r->hp->gates_elements = gate && gate->n_dims >= 2 && gate->shape[gate->n_dims - 2] != first->n_head;
+}
+
 static frit_status complete_experts(reader *r)
 {
     frit_hparams *hp = r->hp;
@@ -579,6 +589,7 @@ static frit_status read_all(reader *r, frit_arena *arena)
     FRIT_TRY(read_rows(r, arena));
     for (int32_t i = 0; i < r->hp->n_layer; i++) FRIT_TRY(complete_layer(r, i));
     FRIT_TRY(complete_experts(r));
+    complete_gates(r);
     FRIT_TRY(read_norm(r));
     FRIT_TRY(read_act(r));
     read_pooling(r);

@@ -39,6 +39,7 @@ typedef struct frit_layer_hparams {
     int32_t k_dim, v_dim;              // of one head
     int32_t window;                    // 0: full attention
     bool no_rope;
+    bool is_rotated;   // from the file
     bool has_experts;
     bool is_recurrent;
     float clamp_exp, clamp_shexp;   // limit of gate and up in experts and in shared experts; 0: no limit
@@ -88,6 +89,8 @@ typedef struct frit_hparams {
     frit_act act;                        // of the feed-forward; the architecture's, unless the file has one
     float rms_eps, layer_norm_eps;       // equal if the file has only one
     float attn_scale;                    // 0: 1 / sqrt(k_dim)
+    float value_scale;                   // of attention's values; 0: 1
+    bool gates_elements;                 // attn_gate has a gate for each element, not for each head
     float attn_softcap, attn_clamp, attn_alibi, logit_softcap;
     float embd_scale, residual_scale, logit_scale;   // 0: 1
     bool is_parallel;                                // attention and feed-forward read the same input

@@ -73,16 +73,6 @@ static frit_node *attend_expanded(frit_build *b, const frit_layer *w, frit_node 
     return frit_attend_cached(b, w, q, heads_of(b, k ? k : kv.pe, n_head, dim), v, b->hp->attn_scale);
 }
 
-// Multiplies by one gate for each head, or for each element of each head.
-static frit_node *gate_heads(frit_build *b, frit_node *x, frit_node *gate)
-{
-    const int64_t n_head = b->lhp->n_head, dim = b->hp->v_dim_mla;
-    if (gate && x && gate->shape[1] == x->shape[1]) return frit_glu(b->g, gate, x, FRIT_ACT_SIGMOID);
-    gate = frit_activate(b->g, gate, FRIT_ACT_SIGMOID);
-    x = frit_scale_rows(b->g, heads_of(b, x, n_head, dim), heads_of(b, gate, n_head, 1));
-    return frit_reshape(b->g, x, 1, (int64_t[]){n_head * dim});
-}
-
 frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x)
 {
     frit_node *compressed = x;
@@ -92,7 +82,7 @@ frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x)
     const latent kv = make_latent(b, w, x);
     frit_node *const gated = x;
     x = frit_has(&w->k_b) ? attend_absorbed(b, w, q, kv) : attend_expanded(b, w, q, kv);
-    if (frit_has(&w->head_gate)) x = gate_heads(b, x, frit_linear(b, &w->head_gate, gated));
+    if (frit_has(&w->head_gate)) x = frit_gate_heads(b, w, x, gated, FRIT_ACT_SIGMOID);
     return frit_linear(b, &w->o, x);
 }
 

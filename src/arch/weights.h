@@ -17,6 +17,7 @@ static inline bool frit_has(const frit_weight *weight)
 
 typedef struct frit_ffn_weights {
     frit_weight gate, up, down;   // of experts: [n_expert, n_out, n_in]
+    frit_weight norm;             // before down
 } frit_ffn_weights;
 
 typedef struct frit_recurrent_weights {
@@ -40,6 +41,7 @@ typedef struct frit_layer {
     frit_ffn_weights ffn;
     frit_weight act_scale;   // multiplies the activation
     frit_weight out_scale;
+    frit_weight sub_norm;                        // between attention and o
     frit_weight head_gate;                       // of attention's output: one gate for each head, or for each element
     frit_weight attn_res_score, ffn_res_score;   // of the residual bank and the current residual
     frit_weight rel_bias;                        // of scores, for each bucket of distances
@@ -47,7 +49,7 @@ typedef struct frit_layer {
     frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // cross attention
     frit_weight unused;                                           // weights of parts that frit does not run
     // Fused matrices in files; bound as views q, k, v and gate, up.
-    frit_weight qkv, gate_up;
+    frit_weight qkv, gate_up, shared_gate_up;
 
     frit_weight router, router_bias, router_scale, expert_norm, post_expert_norm, dense_norm;
     frit_weight altup_router, altup_router_norm, altup_predict, altup_correct, altup_scale;
@@ -90,6 +92,7 @@ typedef enum frit_dim {
     FRIT_DIM_N_FF_EXP,
     FRIT_DIM_N_FF_EXP_2,
     FRIT_DIM_N_FF_SHEXP,
+    FRIT_DIM_N_FF_SHEXP_2,
     FRIT_DIM_N_FF_CHUNK,
     FRIT_DIM_N_EXPERT,
     FRIT_DIM_EXPERT_IN,
@@ -124,7 +127,9 @@ typedef enum frit_dim {
     FRIT_DIM_N_EMBD_2,
     FRIT_DIM_N_EMBD_3,
     FRIT_DIM_HEAD,   // one head of queries or keys
+    FRIT_DIM_GATE,   // gates of attention's output: of heads or elements
     FRIT_DIM_ROPE_PAIRS,
+    FRIT_DIM_ROPE_PAIRS_SWA,
     FRIT_DIM_N_BUCKETS,
     // Dimensions of recurrent layers; 0 in models without them.
     FRIT_DIM_RECURRENT_1,

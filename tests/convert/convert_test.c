@@ -92,7 +92,9 @@ static void folders_give_the_same_logits_as_files(void **state)
         if (!golden_is_here(i)) continue;
         golden g = golden_load(i);
         print_message("| %-20s |", golden_name(i));
-        for (size_t t = 0; t < FRIT_COUNT(types); t++) {
+        // Types are the business of the first set; in the other one the exact type shows keys and tensors.
+        const size_t n_types = golden_get(i)->flags & GOLDEN_MORE ? 1 : FRIT_COUNT(types);
+        for (size_t t = 0; t < n_types; t++) {
             assert_ok(frit_convert(g.path, out, &(frit_convert_options){.type = types[t].type, .n_threads = 1}));
             const double error = error_of(out, &g);
             print_message(" %8.1e |", error);
@@ -115,7 +117,7 @@ static void types_while_loading_are_those_of_files(void **state)
     const frit_engine_options fast = {.n_ctx = 64, .n_threads = 2};
     char *out = strdup(temp_path("typed.gguf"));
     for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
-        if (!golden_is_here(i)) continue;
+        if (!golden_is_here(i) || golden_get(i)->flags & GOLDEN_MORE) continue;
         golden g = golden_load(i);
         for (size_t t = 0; t < FRIT_COUNT(loaded); t++) {
             const frit_engine_options *options = (i + t) % 4 == 0 ? &exact : &fast;
