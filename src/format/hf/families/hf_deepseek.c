@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// DeepSeek-V2, V3 and V3.2, GLM-4.7 Flash, GLM-5, Mistral Small 4, Sarvam. Latent attention, expanded by kv_b to ordinary
-// heads; RoPE on part of each head, on neighbouring elements unless the configuration says otherwise.
+// DeepSeek-V2, V3 and V3.2, GLM-4.7 Flash, GLM-5, Mistral Small 4, Sarvam. Latent attention, expanded by kv_b to
+// ordinary heads; RoPE on part of each head, on neighbouring elements unless the configuration says otherwise.
 #include "format/hf/hf_rows.h"
 
 // A key head has an unrotated and a rotated part; the number of key heads is the number of query heads.

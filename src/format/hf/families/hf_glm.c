@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GLM-4 and GLM-4.5, also with vision, Solar Open and Sarvam 30B. RoPE on part of each head, on neighbouring elements in the dense models.
+// GLM-4 and GLM-4.5, also with vision, Solar Open and Sarvam 30B. RoPE on part of each head, on neighbouring elements
+// in the dense models.
 #include "format/hf/hf_rows.h"
 
 // clang-format off

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Llama 1-3, Mistral, Ministral 3, Helium and CWM. In GGUF most are "llama"; Mistral adds a sliding window. GGUF files of
-// this architecture store the rows of Q and K permuted, for RoPE on neighbouring elements; folders do not, but Helium's.
+// Llama 1-3, Mistral, Ministral 3, Helium and CWM. In GGUF most are "llama"; Mistral adds a sliding window. GGUF files
+// of this architecture store the rows of Q and K permuted, for RoPE on neighbouring elements; of these folders only
+// those of Helium do.
 #include "format/hf/hf.h"
 
 static frit_status complete_cwm(const frit_hf *hf)
