@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parses the lines of a file of keys. No sentence shows a key.
+// Parses the lines of a file of keys. Error messages never contain a key.
 #include "common/text_file.h"
 #include "server/ops/keys.h"
 #include "server/ops/exposed_file.h"
@@ -140,7 +140,8 @@ static bool read_key(const char *word, server_key_options *out, char *why, size_
     }
     // "name=key" without spaces is probably a mistake: Base64 has '=' only at its end.
     if (equals && equals[strspn(equals, "=")]) {
-        snprintf(why, size, "'=' within a key; write a name with spaces: NAME = KEY; such a key as sha256:HEX");
+        snprintf(why, size,
+                 "'=' within a key; write a name with spaces: NAME = KEY; give a key that contains '=' as sha256:HEX");
         return false;
     }
     frit_sha256_of(word, strlen(word), out->hash);

@@ -417,7 +417,8 @@ void server_generate(server_exchange *exchange, bool chat)
         return;
     }
     apply_server_format(&exchange->model->format, request);
-    // The job takes ownership of what the request points to, and lives as long as the exchange.
+    // The job takes ownership of what the request points to, and lives as long as the exchange. `taken` still has the
+    // pointers after make_job has moved them.
     server_generation taken = *request;
     if (!make_job(exchange, request, chat)) {
         server_job_leave(NULL, exchange->job);

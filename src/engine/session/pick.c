@@ -131,8 +131,8 @@ static frit_status add_pick(frit_pick_request *request, int32_t k, frit_sampler 
     return FRIT_OK;
 }
 
-// Counts the queued token of the request before, which the sampler has not accepted. Returns the number of counted
-// tokens.
+// Counts the token of the previous request for the penalties, if it is queued and not yet accepted. Returns the number
+// of counted tokens.
 static int32_t count_queued(const frit_session *session, frit_sampler *sampler, frit_sampler_mark *mark)
 {
     if (session->pick.n == 0 || !session->pick.requests[session->pick.n - 1].is_pushed) return 0;

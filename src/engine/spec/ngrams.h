@@ -9,12 +9,14 @@ enum { FRIT_LONGEST_MATCH = 16 };   // tokens that are compared
 
 typedef struct frit_ngrams {
     frit_token *tokens;   // [n_predicted + capacity]: the prediction, then the text
-    int32_t *before;      // [n_predicted + capacity]: where the pair before ends that is in the same bucket; -1: none
-    int32_t *last;        // [n_buckets]: where the last pair ends; -1: none
-    size_t n, n_predicted;   // tokens: all that are indexed, and of the prediction
-    size_t capacity;         // of the text
-    size_t drafted_n;        // `n` when the prediction after index `drafted` was drafted last; 0: it was not
-    size_t drafted;
+    int32_t *before;      // [n_predicted + capacity]: end of the previous pair of the same bucket; -1: none
+    int32_t *last;        // [n_buckets]: end of the last pair; -1: none
+    size_t n;             // indexed tokens, with the prediction
+    size_t n_predicted;   // tokens of the prediction
+    size_t capacity;      // of the text
+    // A prediction is drafted once from each place: `drafted` is the place that was drafted last, when `n` was
+    // `drafted_n`. 0: none was.
+    size_t drafted_n, drafted;
     uint32_t n_buckets;   // a power of two
 } frit_ngrams;
 
