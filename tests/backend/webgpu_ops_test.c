@@ -2,77 +2,7 @@
 // Compares ops on a GPU through WebGPU with plain C on the CPU: several sequences in one step, page boundaries, all
 // weight types and cache types. Arguments are weight types: only products of these types run. An argument with *
 // selects tests by their names.
-#include "backend/webgpu_device.h"
-#include "backend/weights.h"
-#include "backend/world_source.h"
-
-#include <math.h>
-
-// ------------------------------------------------------------------------------- both devices
-
-static frit_device *gpu;
-
-typedef struct gpu_cache {
-    frit_cache cache;
-    frit_cache_layer layer;
-    frit_memory *memory;
-} gpu_cache;
-
-// Copies the cache that world_reset_cache made on the host.
-static void copy_cache(const world *w, gpu_cache *c)
-{
-    const uint64_t n_pages = (uint64_t)w->n_pages, k = n_pages * w->layer.k.page_bytes,
-                   v = n_pages * w->layer.v.page_bytes;
-    c->layer = w->layer;
-    c->layer.k.offset = 0;
-    c->layer.v.offset = k;
-    assert_ok(gpu->backend->alloc(gpu, k + v + 64, &c->memory));
-    if (k > 0) assert_ok(gpu->backend->write(gpu, (frit_address){c->memory, 0}, w->layer.k.pages, k));
-    if (v > 0) assert_ok(gpu->backend->write(gpu, (frit_address){c->memory, k}, w->layer.v.pages, v));
-    c->cache = (frit_cache){.layers = &c->layer, .n_layers = 1, .memory = c->memory};
-}
-
-static void run_on_gpu(world *w, const gpu_cache *c, float *result)
-{
-    frit_exec *exec;
-    for (int i = 0; i < w->graph.n_nodes; i++)
-        if (!frit_node_is_ids(w->graph.nodes[i]) && w->graph.nodes[i]->op != FRIT_OP_WEIGHT &&
-            w->graph.nodes[i]->op != FRIT_OP_RESHAPE && !gpu->backend->runs(gpu, w->graph.nodes[i]))
-            fail_msg("op %s runs on another device", frit_op_get(w->graph.nodes[i]->op)->name);
-    world_plan_for(w, gpu->backend->can_join, gpu);
-    assert_ok(gpu->backend->prepare(gpu, w->plan, &c->cache, &exec));
-    world_step(w, gpu, exec);
-    assert_ok(gpu->backend->read(gpu, gpu->backend->value(exec, w->graph.output), result,
-                                 world_result_size(w) * sizeof *result));
-    gpu->backend->exec_free(gpu, exec);
-}
-
-// Uses a new device, because an old one might have tensors of another world at the same addresses.
-static double error_of(world *w)
-{
-    gpu_cache c;
-    frit_webgpu_use_library(webgpu_library());
-    assert_ok(frit_backend_webgpu.open(&gpu, &(frit_device_options){.n_threads = 1}));
-    world_plan(w, false);
-    const size_t n = world_result_size(w);
-    float *expected = malloc(n * sizeof *expected), *found = malloc(n * sizeof *found);
-    world_reset_cache(w);
-    copy_cache(w, &c);
-    world_run(w, "reference", 1, expected);
-    run_on_gpu(w, &c, found);
-    const double error = nmse(found, expected, n);
-    gpu->backend->free(gpu, c.memory);
-    gpu->backend->close(gpu);
-    free(expected);
-    free(found);
-    return error;
-}
-
-static void compare(world *w, double limit, const char *what)
-{
-    const double error = error_of(w);
-    if (!(error <= limit)) fail_msg("%s: %.1e, expected at most %.1e", what, error, limit);
-}
+#include "backend/webgpu_compare.h"
 
 // ------------------------------------------------------------------------------- ops
 

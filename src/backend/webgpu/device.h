@@ -14,7 +14,7 @@
 #include "backend/webgpu/runtime/gpu.h"
 #include "base/thread/thread.h"
 
-enum { FRIT_WEBGPU_FLIGHTS = 2, FRIT_WEBGPU_DEFINES = 24, FRIT_WEBGPU_PARAMS = 32 };
+enum { FRIT_WEBGPU_FLIGHTS = 2, FRIT_WEBGPU_DEFINES = 24, FRIT_WEBGPU_PARAMS = 32, FRIT_WEBGPU_BLOCK_ROWS = 16 };
 
 typedef struct frit_webgpu_memory {
     frit_memory base;
@@ -32,14 +32,21 @@ typedef struct frit_webgpu_kernel {
 
 enum { FRIT_WEBGPU_STACK = 3 };
 
+// Rows of each matrix of a stack, which an op on experts reads.
+typedef struct frit_webgpu_cut {
+    int64_t n_matrices;    // 0: all rows of a matrix are read
+    int64_t begin[2], n;   // first row in each of two tensors, and the number of rows
+} frit_webgpu_cut;
+
 typedef struct frit_webgpu_tensor {   // a tensor on the GPU, or matrices of one type and width that are one buffer
     frit_tensor tensors[FRIT_WEBGPU_STACK];
     int n_tensors;
+    frit_webgpu_cut cut;
     bool is_tiled;
     bool is_gated;            // rows of both tensors alternate, gates and values; otherwise they follow each other
     frit_gpu_buffer *parts;   // [n_parts]: consecutive row tiles, in as many buffers as their size needs
     int n_parts;
-    int64_t part_rows;   // row tiles of each part but the last; of tensors that are not tiled: 0
+    int64_t part_rows;   // row tiles of each part but the last, of whole matrices; of tensors that are not tiled: 0
     int64_t n_rows;      // row tiles
     uint64_t n_bytes;
 } frit_webgpu_tensor;
@@ -74,7 +81,7 @@ typedef struct frit_webgpu_ready {
         frit_exec *exec;
         frit_wgpu_buffer readback;
         uint64_t n_bytes;
-        int32_t n_rows, n_outs, n_parts;
+        int32_t n_rows, n_outs, n_parts, n_blocks;
         uint32_t version;
     } key;
     frit_wgpu_command_buffer commands;   // NULL: none

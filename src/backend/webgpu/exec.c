@@ -29,6 +29,7 @@ static frit_status lower_plan(frit_exec *exec)
     frit_plan *plan = exec->plan;
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
     exec->inputs_offset = (plan->scratch_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    exec->own_offset = (exec->inputs_offset + plan->input_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     exec->is_precise = frit_webgpu_is_precise(plan->graph);
     for (int i = 0; i < plan->phases.n; i++) {
         const frit_phase *phase = &plan->phases.list[i];
@@ -89,8 +90,7 @@ static frit_status make_group(frit_exec *exec, int i)
 static frit_status bind_groups(frit_exec *exec)
 {
     frit_webgpu_device *d = exec->device;
-    const uint64_t scratch = exec->inputs_offset + exec->plan->input_bytes;
-    FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_SCRATCH, scratch));
+    FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_SCRATCH, exec->own_offset + exec->own_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_ACTS, exec->acts_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_PARTS, exec->parts_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_STEP, 1));
@@ -140,6 +140,7 @@ void frit_webgpu_exec_free(frit_device *base, frit_exec *exec)
     frit_gpu_buffer_free(&d->gpu, &exec->inputs.buffer);
     free(exec->dispatches);
     free(exec->launches);
+    free(exec->routes);
     free(exec);
 }
 
@@ -227,6 +228,7 @@ static void set_key(frit_webgpu_ready *ready, frit_exec *exec, const frit_webgpu
     ready->key.n_rows = step->batch->n_rows;
     ready->key.n_outs = step->batch->n_outs;
     ready->key.n_parts = step->n_parts;
+    ready->key.n_blocks = step->n_blocks;
     ready->key.version = exec->version;
 }
 
@@ -265,7 +267,8 @@ frit_status frit_webgpu_submit(frit_device *base, frit_exec *exec, const frit_ba
 {
     frit_webgpu_device *d = (frit_webgpu_device *)base;
     frit_webgpu_flight *flight = flight_of(d, d->n_submitted + 1);
-    const frit_webgpu_step step = {.batch = batch, .n_parts = frit_webgpu_parts_of(batch)};
+    const frit_webgpu_step step = {
+        .batch = batch, .n_parts = frit_webgpu_parts_of(batch), .n_blocks = frit_webgpu_blocks_of(batch)};
     if (flight->ticket) FRIT_TRY(frit_webgpu_flight_wait(d, flight));
     FRIT_TRY(describe_output(exec, batch, output, flight));
     FRIT_TRY(frit_webgpu_step_upload(d, &step));

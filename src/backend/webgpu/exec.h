@@ -5,7 +5,8 @@
 
 typedef struct frit_webgpu_step {   // a step as the grids of launches see it
     const frit_batch *batch;
-    int32_t n_parts;   // parts of attention of each row
+    int32_t n_parts;    // parts of attention of each row
+    int32_t n_blocks;   // blocks of rows of attention (step_input.c); 0: attention goes row by row
 } frit_webgpu_step;
 
 typedef enum frit_webgpu_where {
@@ -29,9 +30,14 @@ typedef struct frit_webgpu_launch {
     uint32_t params[FRIT_WEBGPU_PARAMS];
     // Sets the number of groups for a step.
     void (*grid)(const struct frit_webgpu_launch *launch, const frit_webgpu_step *step, uint32_t *grid);
-    int64_t n[3];   // for the grid
+    int64_t n[4];   // for the grid
     frit_wgpu_bind_group group;
 } frit_webgpu_launch;
+
+typedef struct frit_webgpu_route {   // the assignments of a route, sorted by expert (kernels/dispatch.wgsl)
+    const frit_node *route;
+    uint32_t lists, order;   // offsets in the scratch memory, in numbers
+} frit_webgpu_route;
 
 struct frit_exec {
     frit_webgpu_device *device;
@@ -40,15 +46,20 @@ struct frit_exec {
     frit_webgpu_launch *launches;   // [n_launches]
     int n_launches;
     size_t launches_capacity;
-    frit_gpu_dispatch *dispatches;   // [n_launches]: of a step
-    frit_gpu_buffer params;          // of all launches
-    frit_webgpu_memory inputs;       // results of other plans, which may come long before the plan runs
-    uint64_t inputs_offset;          // of the plan's inputs in the scratch memory
+    frit_gpu_dispatch *dispatches;    // [n_launches]: of a step
+    frit_gpu_buffer params;           // of all launches
+    frit_webgpu_memory inputs;        // results of other plans, which may come long before the plan runs
+    uint64_t inputs_offset;           // of the plan's inputs in the scratch memory
+    uint64_t own_offset, own_bytes;   // of memory in the scratch memory that is not a result of a node
+    uint32_t sums;                    // offset in it of products of experts before they are added; 0: none
+    frit_webgpu_route *routes;        // [n_routes]
+    size_t n_routes, routes_capacity;
     uint64_t acts_bytes, parts_bytes;
     uint32_t version;            // of the device's shared memory that groups bind; 0: there are no groups
     bool is_precise;             // products are in f32
     bool is_checked;             // a step has been encoded without an error
     const frit_node *input_of;   // while lowering: the node whose rows the products' input has
+    int64_t input_width;         // of a row
     bool input_is_int;
 };
 

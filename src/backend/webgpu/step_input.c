@@ -36,12 +36,27 @@ static void write_rows(const frit_batch *batch, uint32_t *seq_of, uint32_t *posi
     }
 }
 
+// Blocks of consecutive rows of a sequence (kernels/attend_rows.wgsl): first row, number of rows.
+static size_t put_blocks(const frit_batch *batch, uint32_t *to)
+{
+    size_t n = 0;
+    for (int32_t i = 0; i < batch->n_seqs; i++) {
+        const frit_seq *seq = &batch->seqs[i];
+        for (int32_t k = 0; k < seq->n_rows; k += FRIT_WEBGPU_BLOCK_ROWS) {
+            const int32_t left = seq->n_rows - k;
+            to[n++] = (uint32_t)(seq->first_row + k);
+            to[n++] = (uint32_t)(left < FRIT_WEBGPU_BLOCK_ROWS ? left : FRIT_WEBGPU_BLOCK_ROWS);
+        }
+    }
+    return n;
+}
+
 frit_status frit_webgpu_step_upload(frit_webgpu_device *d, const frit_webgpu_step *step)
 {
     const frit_batch *batch = step->batch;
     const size_t n_rows = (size_t)batch->n_rows, n_seqs = (size_t)batch->n_seqs, n_outs = (size_t)batch->n_outs;
     const size_t n_pages = (size_t)batch->n_groups * n_seqs * (size_t)batch->page_stride;
-    const size_t n = HEADER + 4 * n_rows + n_outs + SEQ_WORDS * n_seqs + n_pages;
+    const size_t n = HEADER + 4 * n_rows + n_outs + SEQ_WORDS * n_seqs + n_pages + 2 * (size_t)step->n_blocks;
     FRIT_TRY(FRIT_GROW(d->input, d->input_capacity, n, "the input of a step"));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_STEP, n * 4));
     uint32_t *to = d->input, header[HEADER] = {(uint32_t)batch->n_rows, (uint32_t)batch->n_outs,
@@ -57,6 +72,8 @@ frit_status frit_webgpu_step_upload(frit_webgpu_device *d, const frit_webgpu_ste
     header[8] = (uint32_t)at, at = put(to, at, batch->seqs, SEQ_WORDS * n_seqs);
     header[9] = (uint32_t)at, at = put(to, at, batch->pages, n_pages);
     header[11] = (uint32_t)step->n_parts;
+    header[12] = (uint32_t)at;
+    if (step->n_blocks > 0) at += put_blocks(batch, to + at);
     put(to, 0, header, HEADER);
     return frit_gpu_write(&d->gpu, &d->shared[FRIT_WEBGPU_STEP].buffer, 0, to, at * 4);
 }

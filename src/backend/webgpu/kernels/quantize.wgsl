@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The input of products from rows of numbers: a group of threads for each block of 256 columns, padded with zeros.
+// The input of products from rows of numbers: a group of threads for each block of 256 columns, padded with zeros. The
+// grid is blocks x rows of the batch x rows of each of them.
 #include "step.wgsl"
 @group(0) @binding(2) var<storage, read_write> scratch: array<f32>;
 @group(0) @binding(3) var<storage, read_write> acts: array<u32>;
@@ -18,8 +19,9 @@ fn number(row: u32, column: u32) -> f32 {
 }
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let row = group.y;
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) thread: u32) {
+    let row = group.y * groups.z + group.z;
     let i = group.x * 256u + thread * 4u;
     let x = vec4<f32>(number(row, i), number(row, i + 1u), number(row, i + 2u), number(row, i + 3u));
     pack_block(thread, (row * P_BLOCKS + group.x) * BLOCK_WORDSu, x, true);

@@ -13,6 +13,7 @@
 #define STEP_SEQS step[8]
 #define STEP_PAGES step[9]
 #define STEP_POSITIONS step[10]
+#define STEP_BLOCKS step[12]
 #define STEP_N_SEQS step[2]
 #define STEP_PAGE_STRIDE step[3]
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Launches of attention (kernels/attend.wgsl, kernels/attend_sum.wgsl) and of writes to the cache.
+// Launches of attention (kernels/attend.wgsl, attend_rows.wgsl, attend_sum.wgsl) and of writes to the cache.
 #include "backend/webgpu/ops/attend.h"
 #include "backend/webgpu/ops/launch.h"
 #include "backend/webgpu/step_input.h"
 #include "backend/webgpu/weights/weights.h"
+
+#include <string.h>
 
 enum { MOST_DIM = 512, THREADS = 128, MOST_HEADS = 8, MOST_PARTS = 64, DECODE_ROWS = 8 };
 // Positions that a group of threads attends to at a time: with few rows few, so that there are more groups.
@@ -93,9 +95,19 @@ int32_t frit_webgpu_parts_of(const frit_batch *batch)
     return (int32_t)(frit_webgpu_longest(batch) <= SPAN ? 1 : n < most ? n : most);
 }
 
+int32_t frit_webgpu_blocks_of(const frit_batch *batch)
+{
+    enum { MOST_SHORT = 4 };   // rows of a sequence, on average, that go row by row
+    int32_t n = 0;
+    if (batch->n_rows <= DECODE_ROWS || batch->n_rows <= MOST_SHORT * batch->n_seqs) return 0;
+    for (int32_t i = 0; i < batch->n_seqs; i++)
+        n += (batch->seqs[i].n_rows + FRIT_WEBGPU_BLOCK_ROWS - 1) / FRIT_WEBGPU_BLOCK_ROWS;
+    return n;
+}
+
 static void grid_attend(const frit_webgpu_launch *l, const frit_webgpu_step *step, uint32_t *grid)
 {
-    grid[0] = (uint32_t)step->n_parts;
+    grid[0] = step->n_blocks > 0 ? 0 : (uint32_t)step->n_parts;
     grid[1] = (uint32_t)l->n[0];
     grid[2] = (uint32_t)frit_webgpu_rows(l->node, step->batch);
 }
@@ -145,40 +157,82 @@ static int64_t heads_at_once(int64_t group, int64_t k_dim, int64_t span)
     return n;
 }
 
+// A launch with the bindings and parameters that all kernels of attention have.
+static frit_status new_launch(frit_exec *exec, const frit_node *node, const char *file, frit_webgpu_launch **out)
+{
+    const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
+    const bool is_sum = strcmp(file, "attend_sum.wgsl") == 0;
+    FRIT_TRY(frit_webgpu_launch_new(exec, node, file, out));
+    if (!is_sum) frit_webgpu_bind_buffer(*out, 'r', cache_of(exec));
+    frit_webgpu_bind_shared(*out, is_sum ? 'r' : 'w', FRIT_WEBGPU_PARTS);
+    FRIT_TRY(bind_gains(exec, node, *out));
+    FRIT_TRY(bind_cache(exec, layer, *out));
+    frit_webgpu_define(&(*out)->wanted, "GROUP", node->src[0]->shape[1] / layer->spec.n_head_kv);
+    set_params(exec, node, *out);
+    return FRIT_OK;
+}
+
+// Row by row.
+static frit_status add_by_row(frit_exec *exec, const frit_node *node)
+{
+    const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
+    const int64_t n_kv = layer->spec.n_head_kv, group = node->src[0]->shape[1] / n_kv;
+    const int64_t span = exec->plan->graph->max_rows > DECODE_ROWS ? LONG_SPAN : SPAN;
+    const int64_t heads = heads_at_once(group, layer->k.dim, span), chunks = (group + heads - 1) / heads;
+    frit_webgpu_launch *l;
+    FRIT_TRY(new_launch(exec, node, "attend.wgsl", &l));
+    frit_webgpu_define(&l->wanted, "HEADS", heads);
+    frit_webgpu_define(&l->wanted, "SPAN", span);
+    frit_webgpu_define(&l->wanted, "T_COUNT", (layer->v.dim / 2 + THREADS - 1) / THREADS);
+    l->params[12] = (uint32_t)chunks;
+    l->n[0] = n_kv * chunks;
+    l->grid = grid_attend;
+    return FRIT_OK;
+}
+
+// n[1]: groups of threads for a block of rows.
+static void grid_blocks(const frit_webgpu_launch *l, const frit_webgpu_step *step, uint32_t *grid)
+{
+    grid[0] = (uint32_t)l->n[0];
+    grid[1] = (uint32_t)(step->n_blocks * l->n[1]);
+    grid[2] = 1;
+}
+
+// By blocks of rows, in steps with prompts.
+static frit_status add_by_blocks(frit_exec *exec, const frit_node *node)
+{
+    enum { QUERY_BYTES = 8 << 10 };   // of workgroup memory
+    const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
+    const int64_t n_pairs = layer->v.dim / 2;
+    int64_t n_rows = FRIT_WEBGPU_BLOCK_ROWS, n_groups = 1;
+    while (n_rows * layer->k.dim * (int64_t)sizeof(float) > QUERY_BYTES) n_rows /= 2;
+    while (2 * n_groups * n_pairs <= THREADS && 2 * n_groups <= n_rows) n_groups *= 2;
+    frit_webgpu_launch *l;
+    FRIT_TRY(new_launch(exec, node, "attend_rows.wgsl", &l));
+    frit_webgpu_define(&l->wanted, "ROWS", n_rows);
+    frit_webgpu_define(&l->wanted, "VALUE_GROUPS", n_groups);
+    frit_webgpu_define(&l->wanted, "T_COUNT", (n_pairs + THREADS - 1) / THREADS);
+    l->n[0] = node->src[0]->shape[1];
+    l->n[1] = FRIT_WEBGPU_BLOCK_ROWS / n_rows;
+    l->grid = grid_blocks;
+    return FRIT_OK;
+}
+
 frit_status frit_webgpu_lower_attend(frit_exec *exec, const frit_fusion *fusion)
 {
     const frit_node *node = fusion->nodes[0];
     const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
-    const int64_t n_head = node->src[0]->shape[1], n_kv = layer->spec.n_head_kv, group = n_head / n_kv;
-    const int64_t n_rows = exec->plan->graph->max_rows, v_dim = layer->v.dim;
-    const int64_t span = n_rows > DECODE_ROWS ? LONG_SPAN : SPAN;
-    const int64_t heads = heads_at_once(group, layer->k.dim, span), chunks = (group + heads - 1) / heads;
+    const int64_t n_head = node->src[0]->shape[1], n_rows = exec->plan->graph->max_rows;
     frit_webgpu_launch *l;
-    FRIT_TRY(frit_webgpu_launch_new(exec, node, "attend.wgsl", &l));
-    frit_webgpu_bind_buffer(l, 'r', cache_of(exec));
-    frit_webgpu_bind_shared(l, 'w', FRIT_WEBGPU_PARTS);
-    FRIT_TRY(bind_gains(exec, node, l));
-    FRIT_TRY(bind_cache(exec, layer, l));
-    frit_webgpu_define(&l->wanted, "GROUP", group);
-    frit_webgpu_define(&l->wanted, "HEADS", heads);
-    frit_webgpu_define(&l->wanted, "SPAN", span);
-    frit_webgpu_define(&l->wanted, "T_COUNT", (v_dim / 2 + THREADS - 1) / THREADS);
-    set_params(exec, node, l);
-    l->params[12] = (uint32_t)chunks;
-    l->n[0] = n_kv * chunks;
-    l->grid = grid_attend;
-    FRIT_TRY(frit_webgpu_launch_new(exec, node, "attend_sum.wgsl", &l));
-    frit_webgpu_bind_shared(l, 'r', FRIT_WEBGPU_PARTS);
-    FRIT_TRY(bind_gains(exec, node, l));
-    FRIT_TRY(bind_cache(exec, layer, l));
-    frit_webgpu_define(&l->wanted, "GROUP", group);
-    set_params(exec, node, l);
+    FRIT_TRY(add_by_row(exec, node));
+    if (n_rows > DECODE_ROWS) FRIT_TRY(add_by_blocks(exec, node));
+    FRIT_TRY(new_launch(exec, node, "attend_sum.wgsl", &l));
     l->n[0] = n_head;
     l->n[1] = layer->v.hadamard > 1;
     l->grid = grid_sum;
     // Rows of small steps have parts; with transformed values every row has one.
     const uint64_t n_parts = (uint64_t)(MOST_PARTS > n_rows ? MOST_PARTS : n_rows);
-    const uint64_t n_bytes = n_parts * (uint64_t)n_head * (uint64_t)(v_dim + 2) * 4;
+    const uint64_t n_bytes = n_parts * (uint64_t)n_head * (uint64_t)(layer->v.dim + 2) * 4;
     if (n_bytes > exec->parts_bytes) exec->parts_bytes = n_bytes;
     return FRIT_OK;
 }

@@ -8,3 +8,5 @@ frit_status frit_webgpu_lower_cache_write(frit_exec *exec, const frit_fusion *fu
 frit_status frit_webgpu_lower_attend(frit_exec *exec, const frit_fusion *fusion);
 // Parts of attention of each row of a step.
 int32_t frit_webgpu_parts_of(const frit_batch *batch);
+// Blocks of rows of one sequence that attention of a step with prompts has; 0: it goes row by row.
+int32_t frit_webgpu_blocks_of(const frit_batch *batch);

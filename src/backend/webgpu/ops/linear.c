@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Launches of products (kernels/quantize.wgsl, kernels/product.wgsl) and of embeddings.
+// Launches of products with matrices, and of embeddings.
 #include "backend/webgpu/ops/linear.h"
+#include "backend/webgpu/ops/experts.h"
 #include "backend/webgpu/ops/launch.h"
 #include "backend/webgpu/ops/ops.h"
-#include "backend/webgpu/weights/tiles.h"
+#include "backend/webgpu/ops/product.h"
 #include "backend/webgpu/weights/weights.h"
 
 #include <math.h>
 
-enum { BLOCK = FRIT_TILE_COLUMNS, MOST_PARTS = 8, MOST_ROWS = 8 };
+enum { BLOCK = FRIT_TILE_COLUMNS, STACK_PARAMS = 8 };   // STACK_PARAMS: of kernels/store.wgsl
 
 static const frit_tensor *matrix_of(const frit_node *node)
 {
@@ -59,7 +60,10 @@ static bool is_gated(const frit_node *glu)
 bool frit_webgpu_can_join(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device;
-    if (join != FRIT_JOIN_ELEMENTS || other->op != FRIT_OP_LINEAR || !frit_webgpu_linear_fits(other)) return false;
+    if (join != FRIT_JOIN_ELEMENTS) return false;
+    if (other->op == FRIT_OP_EXPERTS_MIX)
+        return node->op == FRIT_OP_ADD && is_residual(node) && frit_webgpu_experts_fit(other);
+    if (other->op != FRIT_OP_LINEAR || !frit_webgpu_linear_fits(other)) return false;
     if (node->op == FRIT_OP_GLU) return is_gated(node);
     return node->op == FRIT_OP_ADD && is_residual(node);
 }
@@ -88,74 +92,13 @@ bool frit_webgpu_is_precise(const frit_graph *g)
 
 // ------------------------------------------------------------------------------- launches
 
-static int64_t most_rows(const frit_exec *exec, const frit_node *node)
-{
-    return node->rows == FRIT_SHAPE_BATCH  ? exec->plan->graph->max_rows
-           : node->rows == FRIT_SHAPE_OUTS ? exec->plan->graph->max_outs
-                                           : node->shape[0];
-}
-
-static void define_type(frit_webgpu_kernel *kernel, frit_dtype dtype)
-{
-    const frit_tile_format *f = frit_tile_format_of(dtype);
-    frit_webgpu_define(kernel, "TYPE", frit_dtype_get(dtype)->gguf_id);
-    frit_webgpu_define(kernel, "LOW", f->low_bits);
-    frit_webgpu_define(kernel, "HIGH", f->high_bits);
-    frit_webgpu_define(kernel, "HEAD", f->head_bytes);
-    frit_webgpu_define(kernel, "TAIL", f->tail_bytes);
-    frit_webgpu_define(kernel, "TILE", f->tile_bytes / 16);
-}
-
-static bool is_int_product(const frit_exec *exec, const frit_node *node)
-{
-    return !exec->is_precise && node->op == FRIT_OP_LINEAR && frit_webgpu_linear_fits(node) &&
-           frit_tile_format_of(matrix_of(node)->dtype)->low_bits < 16;
-}
-
-bool frit_webgpu_feeds_products(const frit_exec *exec, const frit_node *node)
-{
-    const frit_graph *g = exec->plan->graph;
-    for (int i = 0; i < g->n_nodes; i++)
-        if (is_int_product(exec, g->nodes[i]) && frit_node_storage(g->nodes[i]->src[0]) == node) return true;
-    return false;
-}
-
-int64_t frit_webgpu_input_reserve(frit_exec *exec, const frit_node *node, bool is_int)
-{
-    enum { INT_UNITS = 37, FLOAT_UNITS = 64, UNIT = 16 };
-    const int64_t n_blocks = (frit_node_width(node) + BLOCK - 1) / BLOCK;
-    const uint64_t n_bytes = (uint64_t)(most_rows(exec, node) * n_blocks * (is_int ? INT_UNITS : FLOAT_UNITS) * UNIT);
-    if (n_bytes > exec->acts_bytes) exec->acts_bytes = n_bytes;
-    exec->input_of = frit_node_storage(node);
-    exec->input_is_int = is_int;
-    return n_blocks;
-}
-
-// Makes the rows of x the input of products, if they are not yet.
-static frit_status add_input(frit_exec *exec, const frit_node *x, bool is_int)
-{
-    frit_webgpu_launch *l;
-    if (exec->input_of == frit_node_storage(x) && exec->input_is_int == is_int) return FRIT_OK;
-    const int64_t n_blocks = frit_webgpu_input_reserve(exec, x, is_int);
-    FRIT_TRY(frit_webgpu_launch_new(exec, x, "quantize.wgsl", &l));
-    frit_webgpu_bind_shared(l, 'w', FRIT_WEBGPU_ACTS);
-    frit_webgpu_define(&l->wanted, "IS_INT", is_int);
-    l->params[0] = frit_webgpu_offset(exec, x);
-    l->params[1] = (uint32_t)frit_node_width(x);
-    l->params[2] = (uint32_t)n_blocks;
-    l->n[0] = n_blocks;
-    l->grid = frit_webgpu_grid_rows;
-    return FRIT_OK;
-}
-
 typedef struct product {   // a fusion with a product
     const frit_node *linear, *up, *glu, *result;
     const frit_node *residual;   // that the kernel adds; NULL: none
     int first_more;              // index of the fusion's further additions
 } product;
 
-// The source of an ADD that is not its fusion's own.
-static int residual_of(const frit_fusion *fusion, int i)
+int frit_webgpu_residual_of(const frit_fusion *fusion, int i)
 {
     return fusion->nodes[i]->src[0] == fusion->nodes[i - 1] ? 1 : 0;
 }
@@ -168,16 +111,19 @@ static product product_of(const frit_fusion *fusion)
         if (node->op == FRIT_OP_LINEAR) p.up = node;
         if (node->op == FRIT_OP_GLU) p.glu = node;
         if (node->op != FRIT_OP_ADD || p.residual) continue;
-        p.residual = node->src[residual_of(fusion, i)];
+        p.residual = node->src[frit_webgpu_residual_of(fusion, i)];
         p.first_more = i + 1;
     }
     return p;
 }
 
+// n[1]: rows of a group of threads. Small steps have products by rows, larger ones by tiles.
 static void grid_product(const frit_webgpu_launch *l, const frit_webgpu_step *step, uint32_t *grid)
 {
+    const int64_t n = frit_webgpu_rows(l->node, step->batch);
+    const bool is_by_tiles = l->n[1] > FRIT_WEBGPU_GEMV_ROWS, is_used = is_by_tiles == (n > FRIT_WEBGPU_GEMV_ROWS);
     grid[0] = (uint32_t)l->n[0];
-    grid[1] = (uint32_t)((frit_webgpu_rows(l->node, step->batch) + l->n[1] - 1) / l->n[1]);
+    grid[1] = is_used ? (uint32_t)((n + l->n[1] - 1) / l->n[1]) : 0;
     grid[2] = 1;
 }
 
@@ -196,51 +142,74 @@ static frit_status bind_bias(frit_exec *exec, const frit_node *linear, frit_webg
     return FRIT_OK;
 }
 
-// The product with the row tiles of one buffer.
-static frit_status add_part(frit_exec *exec, const product *p, const frit_webgpu_tensor *w, int part, bool is_int)
+// Matrices that follow each other in a buffer (STACK of kernels/store.wgsl).
+typedef struct stack {
+    const frit_fusion *fusions;
+    int n;   // 0: there is one matrix
+} stack;
+
+static void set_stack(const frit_exec *exec, const stack *s, frit_webgpu_launch *l)
+{
+    int64_t at = 0;
+    frit_webgpu_define(&l->wanted, "STACK", s->n);
+    for (int i = 0; i < s->n; i++) {
+        const frit_node *node = s->fusions[i].nodes[0];
+        const int64_t n_out = frit_node_width(node);
+        l->params[STACK_PARAMS + 4 * i] = (uint32_t)at;
+        l->params[STACK_PARAMS + 4 * i + 1] = frit_webgpu_offset(exec, node);
+        l->params[STACK_PARAMS + 4 * i + 2] = (uint32_t)n_out;
+        at += (n_out + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS;
+    }
+}
+
+static frit_status add_launch(frit_exec *exec, const product *p, const stack *s, const frit_webgpu_product *shape)
 {
     const frit_node *linear = p->linear;
-    const int64_t n_blocks = (frit_node_width(linear->src[0]) + BLOCK - 1) / BLOCK, begin = part * w->part_rows;
-    const int64_t left = w->n_rows - begin, n_rows = most_rows(exec, linear);
-    int64_t n_parts = MOST_PARTS, n_at_once = MOST_ROWS;
     frit_webgpu_launch *l;
-    while (n_parts > n_blocks) n_parts /= 2;
-    while (n_at_once / 2 >= n_rows) n_at_once /= 2;
-    FRIT_TRY(frit_webgpu_launch_new(exec, linear, "product.wgsl", &l));
-    frit_webgpu_bind_shared(l, 'r', FRIT_WEBGPU_ACTS);
-    frit_webgpu_bind_buffer(l, 'r', &w->parts[part]);
-    frit_webgpu_bind_buffer(l, 'r', &w->parts[part]);
-    define_type(&l->wanted, w->tensors[0].dtype);
-    frit_webgpu_define(&l->wanted, "NR", n_at_once);
-    frit_webgpu_define(&l->wanted, "PARTS", n_parts);
-    frit_webgpu_define(&l->wanted, "IS_INT", is_int);
+    FRIT_TRY(frit_webgpu_product_new(exec, shape, &l));
     if (has_bias(linear)) FRIT_TRY(bind_bias(exec, linear, l));
     if (linear->factor != 0) frit_webgpu_define(&l->wanted, "TIMES", 1);
     if (p->glu) frit_webgpu_define(&l->wanted, "GATED", 1), l->params[6] = (uint32_t)p->glu->act;
     if (p->residual) bind_residual(exec, p, l);
-    l->params[0] = frit_webgpu_offset(exec, p->result);
-    l->params[1] = (uint32_t)frit_node_width(linear);
-    l->params[2] = (uint32_t)n_blocks;
-    l->params[3] = (uint32_t)begin;
+    if (s->n > 0) set_stack(exec, s, l);
     l->params[5] = frit_webgpu_float(linear->factor);
-    l->n[0] = left < w->part_rows ? left : w->part_rows;
-    l->n[1] = n_at_once;
+    l->n[1] = shape->n_at_once;
     l->grid = grid_product;
     return FRIT_OK;
+}
+
+// The products with the row tiles of one buffer: by rows, and by tiles if the plan has steps of many rows.
+static frit_status add_part(frit_exec *exec, const product *p, const stack *s, const frit_webgpu_tensor *w, int part)
+{
+    enum { FEW_ROWS = 32, MANY_ROWS = 64 };
+    const int64_t n_rows = frit_webgpu_most_rows(exec, p->linear);
+    frit_webgpu_product shape = {.node = p->linear,
+                                 .weights = w,
+                                 .part = part,
+                                 .n_in = frit_node_width(p->linear->src[0]),
+                                 .n_out = frit_node_width(p->linear),
+                                 .result = frit_webgpu_offset(exec, p->result),
+                                 .is_int = frit_webgpu_is_int_product(exec, p->linear),
+                                 .n_at_once = FRIT_WEBGPU_GEMV_ROWS};
+    while (shape.n_at_once / 2 >= n_rows) shape.n_at_once /= 2;
+    FRIT_TRY(add_launch(exec, p, s, &shape));
+    if (n_rows <= FRIT_WEBGPU_GEMV_ROWS) return FRIT_OK;
+    shape.by_tiles = true;
+    shape.n_at_once = n_rows <= FEW_ROWS ? FEW_ROWS : MANY_ROWS;
+    return add_launch(exec, p, s, &shape);
 }
 
 frit_status frit_webgpu_lower_linear(frit_exec *exec, const frit_fusion *fusion)
 {
     const product p = product_of(fusion);
-    const bool is_int = is_int_product(exec, p.linear);
     const frit_webgpu_matrices matrices = {
         .list = {matrix_of(p.linear), p.up ? matrix_of(p.up) : NULL}, .n = p.up ? 2 : 1, .is_gated = p.up};
     const frit_webgpu_tensor *w;
     FRIT_TRY(frit_webgpu_matrices_acquire(exec->device, &matrices, &w));
-    FRIT_TRY(add_input(exec, p.linear->src[0], is_int));
-    for (int i = 0; i < w->n_parts; i++) FRIT_TRY(add_part(exec, &p, w, i, is_int));
+    FRIT_TRY(frit_webgpu_add_input(exec, p.linear->src[0], frit_webgpu_is_int_product(exec, p.linear)));
+    for (int i = 0; i < w->n_parts; i++) FRIT_TRY(add_part(exec, &p, &(stack){0}, w, i));
     for (int i = p.first_more; i < fusion->n_nodes; i++)
-        FRIT_TRY(frit_webgpu_lower_addition(exec, fusion->nodes[i], residual_of(fusion, i), p.result));
+        FRIT_TRY(frit_webgpu_lower_addition(exec, fusion->nodes[i], frit_webgpu_residual_of(fusion, i), p.result));
     return FRIT_OK;
 }
 
@@ -254,7 +223,6 @@ static bool is_stacked(const frit_fusion *fusion, const frit_node *first)
 
 frit_status frit_webgpu_lower_stack(frit_exec *exec, const frit_fusion *fusions, int n, int *n_done)
 {
-    enum { STACK_PARAMS = 8 };
     const frit_node *first = fusions[0].nodes[0];
     frit_webgpu_matrices m = {0};
     *n_done = 0;
@@ -263,23 +231,11 @@ frit_status frit_webgpu_lower_stack(frit_exec *exec, const frit_fusion *fusions,
         m.n++;
     }
     if (m.n < 2 || !frit_webgpu_fits_one(exec->device, &m)) return FRIT_OK;
-    const bool is_int = is_int_product(exec, first);
     const product p = {.linear = first, .result = first};
     const frit_webgpu_tensor *w;
     FRIT_TRY(frit_webgpu_matrices_acquire(exec->device, &m, &w));
-    FRIT_TRY(add_input(exec, first->src[0], is_int));
-    FRIT_TRY(add_part(exec, &p, w, 0, is_int));
-    frit_webgpu_launch *l = &exec->launches[exec->n_launches - 1];
-    frit_webgpu_define(&l->wanted, "STACK", m.n);
-    int64_t at = 0;
-    for (int i = 0; i < m.n; i++) {
-        const frit_node *node = fusions[i].nodes[0];
-        const int64_t n_out = frit_node_width(node);
-        l->params[STACK_PARAMS + 4 * i] = (uint32_t)at;
-        l->params[STACK_PARAMS + 4 * i + 1] = frit_webgpu_offset(exec, node);
-        l->params[STACK_PARAMS + 4 * i + 2] = (uint32_t)n_out;
-        at += (n_out + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS;
-    }
+    FRIT_TRY(frit_webgpu_add_input(exec, first->src[0], frit_webgpu_is_int_product(exec, first)));
+    FRIT_TRY(add_part(exec, &p, &(stack){fusions, m.n}, w, 0));
     *n_done = m.n;
     return FRIT_OK;
 }
@@ -297,7 +253,7 @@ frit_status frit_webgpu_lower_embed(frit_exec *exec, const frit_fusion *fusion)
         FRIT_TRY(frit_webgpu_launch_new(exec, node, "embed.wgsl", &l));
         frit_webgpu_bind_buffer(l, 'r', &table->parts[i]);
         frit_webgpu_bind_buffer(l, 'r', &table->parts[i]);
-        define_type(&l->wanted, table->tensors[0].dtype);
+        frit_webgpu_define_type(&l->wanted, table->tensors[0].dtype);
         frit_webgpu_define(&l->wanted, "IDS", by_position ? POSITIONS : TOKENS);
         l->params[0] = frit_webgpu_offset(exec, node);
         l->params[1] = (uint32_t)width;

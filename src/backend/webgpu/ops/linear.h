@@ -11,10 +11,8 @@ bool frit_webgpu_can_join(const void *device, frit_join join, const frit_node *n
 // such as q, k and v. *n_done: how many; 0: they are not.
 frit_status frit_webgpu_lower_stack(frit_exec *exec, const frit_fusion *fusions, int n, int *n_done);
 frit_status frit_webgpu_lower_linear(frit_exec *exec, const frit_fusion *fusion);
-// True if products of integers read the rows of the node, so that its kernel may write their input (see below).
-bool frit_webgpu_feeds_products(const frit_exec *exec, const frit_node *node);
-// Reserves memory for the input of products of the node's rows, and notes that a launch writes it. Returns its blocks.
-int64_t frit_webgpu_input_reserve(frit_exec *exec, const frit_node *node, bool is_int);
+// The source of ADD number i of a fusion that is not the fusion's own.
+int frit_webgpu_residual_of(const frit_fusion *fusion, int i);
 frit_status frit_webgpu_lower_embed(frit_exec *exec, const frit_fusion *fusion);
 // True if products of the graph are in f32, because its attention scores are large (T5).
 bool frit_webgpu_is_precise(const frit_graph *graph);

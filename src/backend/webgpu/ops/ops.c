@@ -2,8 +2,10 @@
 // The table of ops, and the launches of ops that have kernels without special shapes.
 #include "backend/webgpu/ops/ops.h"
 #include "backend/webgpu/ops/attend.h"
+#include "backend/webgpu/ops/experts.h"
 #include "backend/webgpu/ops/launch.h"
 #include "backend/webgpu/ops/linear.h"
+#include "backend/webgpu/ops/product.h"
 #include "backend/webgpu/weights/weights.h"
 
 enum { THREADS = 256, SIZES = 8, FACTORS = 16 };   // SIZES, FACTORS: first parameters of kernels/sources.wgsl
@@ -267,6 +269,11 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_MIX_STREAMS] = {.lower = lower_numbers},
     [FRIT_OP_GATHER_EXPERTS] = {.lower = lower_numbers},
     [FRIT_OP_MIX] = {.lower = lower_numbers},
+    [FRIT_OP_ROUTE] = {.fits = frit_webgpu_route_fits, .lower = frit_webgpu_lower_route},
+    [FRIT_OP_EXPERTS] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 2},
+    [FRIT_OP_EXPERTS_GLU] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 6},
+    [FRIT_OP_EXPERTS_MIX] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 2},
+    [FRIT_OP_HEADS] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 2},
     [FRIT_OP_ROPE] = {.fits = rope_fits, .lower = lower_rope},
     [FRIT_OP_KV_WRITE] = {.fits = frit_webgpu_cache_fits, .lower = frit_webgpu_lower_cache_write},
     [FRIT_OP_ATTEND] = {.fits = frit_webgpu_cache_fits, .lower = frit_webgpu_lower_attend},

@@ -28,15 +28,25 @@ static uint64_t bytes_of(const frit_tensor *tensor, bool is_tiled)
 static bool is_same(const frit_webgpu_tensor *t, const frit_webgpu_matrices *m, bool is_tiled)
 {
     if (t->is_tiled != is_tiled || t->n_tensors != m->n || t->is_gated != m->is_gated) return false;
+    const frit_webgpu_cut *a = &t->cut, *b = &m->cut;
+    if (a->n_matrices != b->n_matrices || a->n != b->n || a->begin[0] != b->begin[0] || a->begin[1] != b->begin[1])
+        return false;
     for (int i = 0; i < m->n; i++)
         if (!frit_tensor_is_same(&t->tensors[i], m->list[i])) return false;
     return true;
+}
+
+// Row tiles of each matrix of a stack.
+static int64_t cut_tiles(const frit_webgpu_cut *cut, bool is_gated)
+{
+    return (cut->n * (is_gated ? 2 : 1) + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS;
 }
 
 // Row tiles of the matrices: each begins a tile, unless the rows of two alternate.
 static int64_t row_tiles(const frit_webgpu_matrices *m)
 {
     int64_t n = 0;
+    if (m->cut.n_matrices > 0) return m->cut.n_matrices * cut_tiles(&m->cut, m->is_gated);
     for (int i = 0; i < m->n; i++) {
         const int64_t n_rows = frit_tensor_n_rows(m->list[i]) * (m->is_gated ? 2 : 1);
         if (!m->is_gated || i == 0) n += (n_rows + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS;
@@ -98,23 +108,49 @@ static frit_status write_tiles(frit_webgpu_device *d, const frit_webgpu_tensor *
     return FRIT_OK;
 }
 
+// The tiles of all matrices of stacks.
+static frit_status write_stacks(frit_webgpu_device *d, const frit_webgpu_tensor *t, const rows_in_memory *rows,
+                                pack_job *job)
+{
+    const frit_webgpu_cut *cut = &t->cut;
+    const uint64_t row_bytes = frit_tensor_row_bytes(&t->tensors[0]);
+    for (int64_t i = 0; i < cut->n_matrices; i++) {
+        const uint8_t *sources[2] = {0};
+        for (int k = 0; k < t->n_tensors; k++)
+            sources[k] = rows[k].rows + (uint64_t)(i * t->tensors[k].shape[1] + cut->begin[k]) * row_bytes;
+        job->source = (frit_web_tile_source){.blocks = sources[0],
+                                             .second = t->is_gated ? sources[1] : NULL,
+                                             .n_rows = cut->n,
+                                             .n_columns = frit_tensor_width(&t->tensors[0])};
+        FRIT_TRY(write_tiles(d, t, i * cut_tiles(cut, t->is_gated), job));
+    }
+    return FRIT_OK;
+}
+
+static frit_status write_matrices(frit_webgpu_device *d, const frit_webgpu_tensor *t, const rows_in_memory *rows,
+                                  pack_job *job)
+{
+    int64_t at = 0;
+    for (int i = 0; i < (t->is_gated ? 1 : t->n_tensors); i++) {
+        job->source = (frit_web_tile_source){.blocks = rows[i].rows,
+                                             .second = t->is_gated ? rows[1].rows : NULL,
+                                             .n_rows = frit_tensor_n_rows(&t->tensors[i]),
+                                             .n_columns = frit_tensor_width(&t->tensors[0])};
+        FRIT_TRY(write_tiles(d, t, at, job));
+        at += frit_web_tile_rows(&job->source);
+    }
+    return FRIT_OK;
+}
+
 static frit_status fill_tiles(frit_webgpu_device *d, const frit_webgpu_tensor *t, const rows_in_memory *rows)
 {
     const frit_tensor *first = &t->tensors[0];
     pack_job job = {.format = frit_tile_format_of(first->dtype), .row_bytes = row_tile_bytes(first)};
     const size_t room = job.row_bytes > PIECE_BYTES ? (size_t)job.row_bytes : PIECE_BYTES;
-    frit_status status = FRIT_OK;
     job.out = malloc(room);
     if (!job.out) return frit_fail_memory(room, "tiles of a tensor");
-    int64_t at = 0;
-    for (int i = 0; i < (t->is_gated ? 1 : t->n_tensors) && status == FRIT_OK; i++) {
-        job.source = (frit_web_tile_source){.blocks = rows[i].rows,
-                                            .second = t->is_gated ? rows[1].rows : NULL,
-                                            .n_rows = frit_tensor_n_rows(&t->tensors[i]),
-                                            .n_columns = frit_tensor_width(first)};
-        status = write_tiles(d, t, at, &job);
-        at += frit_web_tile_rows(&job.source);
-    }
+    const frit_status status =
+        t->cut.n_matrices > 0 ? write_stacks(d, t, rows, &job) : write_matrices(d, t, rows, &job);
     free(job.out);
     return status;
 }
@@ -167,10 +203,11 @@ static frit_status alloc_parts(frit_webgpu_device *d, frit_webgpu_tensor *t)
     t->n_parts = 1;
     if (t->is_tiled) {
         t->n_rows = (int64_t)(t->n_bytes / row_bytes);
-        t->part_rows = (int64_t)(most / row_bytes);
+        const int64_t whole = t->cut.n_matrices > 0 ? cut_tiles(&t->cut, t->is_gated) : 1;
+        t->part_rows = (int64_t)(most / row_bytes) / whole * whole;
         if (t->part_rows == 0)
-            return frit_fail(FRIT_E_UNSUPPORTED, "%s: 16 rows of %s have %.1f MB, more than a binding", d->gpu.name,
-                             t->tensors[0].name, (double)row_bytes / 1e6);
+            return frit_fail(FRIT_E_UNSUPPORTED, "%s: %d rows of %s have %.1f MB, more than a binding", d->gpu.name,
+                             (int)whole * FRIT_TILE_ROWS, t->tensors[0].name, (double)row_bytes * (double)whole / 1e6);
         t->n_parts = (int)((t->n_rows + t->part_rows - 1) / t->part_rows);
     }
     t->parts = calloc((size_t)t->n_parts, sizeof *t->parts);
@@ -193,6 +230,7 @@ static frit_status load_tensor(frit_webgpu_device *d, const frit_webgpu_matrices
     t->n_tensors = m->n;
     t->is_tiled = is_tiled;
     t->is_gated = m->is_gated;
+    t->cut = m->cut;
     t->n_bytes = is_tiled ? (uint64_t)row_tiles(m) * row_tile_bytes(m->list[0]) : bytes_of(m->list[0], false);
     frit_status status = alloc_parts(d, t);
     if (status == FRIT_OK) status = fill_tensor(d, t);

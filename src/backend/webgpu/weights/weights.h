@@ -8,6 +8,7 @@ typedef struct frit_webgpu_matrices {
     const frit_tensor *list[FRIT_WEBGPU_STACK];
     int n;
     bool is_gated;
+    frit_webgpu_cut cut;
 } frit_webgpu_matrices;
 
 // Loads the tensor if no plan has.

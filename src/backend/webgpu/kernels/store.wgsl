@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// What products apply to their results. BIAS, TIMES, GATED, ACT, ADD: bias, factor of the sum, gate, activation,
+// residual. GATED: rows r and r + 8 of a tile are a gate and its value. P_BEGIN: row tiles of the matrix that are in
+// other buffers before this one. STACK: matrices that follow each other in the buffer.
+#define P_Y params[0].x
+#define P_N_OUT params[0].y
+#define P_BLOCKS params[0].z
+#define P_BEGIN params[0].w
+#define P_ADD params[1].x
+#define P_TIMES bitcast<f32>(params[1].y)
+#define P_ACT params[1].z
+#define P_UNITS params[1].w
+#define P_TILES params[7].x
+
+#if GATED
+#define EACH 8
+#else
+#define EACH 16
+#endif
+
+// Row r of a row tile for a row of the input. up: the sum of row r + 8, if GATED.
+fn store(tile: u32, r: u32, row: u32, sum: f32, up: f32) {
+#if STACK
+    var matrix = params[2];   // first row tile, offset of its results, rows of the matrix
+#repeat m (STACK - 1)
+    if (tile >= params[3 + @m].x) {
+        matrix = params[3 + @m];
+    }
+#end
+#else
+    let matrix = vec4<u32>(0u, P_Y, P_N_OUT, 0u);
+#endif
+    let o = (P_BEGIN + tile - matrix.x) * EACHu + r;
+    if (o >= matrix.z) {
+        return;
+    }
+    var y = sum;
+    let to = row * matrix.z + o;
+#if BIAS
+    y += bias[o];
+#endif
+#if TIMES
+    y *= P_TIMES;
+#endif
+#if GATED
+    y = activate(P_ACT, y) * up;
+#endif
+#if ACT
+    y = activate(P_ACT, y);
+#endif
+#if ADD
+    y += scratch[P_ADD + to];
+#endif
+    scratch[matrix.y + to] = y;
+}
