@@ -470,7 +470,7 @@ static frit_status read_act(reader *r)
         frit_act act;
     } names[] = {
         {"gelu", FRIT_ACT_GELU}, {"gelu_tanh", FRIT_ACT_GELU_TANH}, {"relu", FRIT_ACT_RELU},
-        {"silu", FRIT_ACT_SILU}, {"swish", FRIT_ACT_SILU},
+        {"silu", FRIT_ACT_SILU}, {"swish", FRIT_ACT_SILU},          {"relu2", FRIT_ACT_RELU2},
     };
     frit_str name;
     bool found;

@@ -4,7 +4,7 @@
     python3 -m venv build/classes && build/classes/bin/pip install transformers==5.24.0
     build/classes/bin/python tests/format/classes.py ../shared/goldens/hf
 
-writes two files:
+writes two files, without a path only the first:
 
     src/format/hf/hf_classes.def     other names and defaults of keys that are mentioned in src/format
     tests/goldens/hf/keys.tsv     for the folders of that path: a change to config.json (a key removed, or under another
@@ -90,7 +90,8 @@ def rotation_of(model_type, config):
     if not rope:
         return {}
     if "full_attention" in rope:
-        if rope["full_attention"]["rope_type"] != "default":
+        is_partial = any(kind.get("partial_rotary_factor", 1.0) != 1.0 for kind in rope.values())
+        if rope["full_attention"]["rope_type"] != "default" or is_partial or "sliding_attention" not in rope:
             return {"rope_parameters": rope}
         return {
             "rope_theta": rope["full_attention"]["rope_theta"],
@@ -257,4 +258,5 @@ def write_keys(folders, read_keys):
 if __name__ == "__main__":
     TYPES, READ = read_sources()
     write_classes(TYPES, READ)
-    write_keys(sys.argv[1], READ)
+    if len(sys.argv) > 1:
+        write_keys(sys.argv[1], READ)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Command A+. As Command A, with experts beside attention, whose output is averaged with that of the shared expert; RoPE
-// in the first layers and those with a window.
+// Command A+. As Command A, with experts beside attention, whose output is averaged with that of the shared expert;
+// RoPE in the first layers and those with a window.
 #include "arch/arch.h"
 
 // clang-format off

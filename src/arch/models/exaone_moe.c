@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// K-EXAONE. As EXAONE 4 with norms before, and experts; RoPE in layers with a window only; sigmoid router with a selection
-// bias.
+// K-EXAONE. As EXAONE 4 with norms before, and experts; RoPE in layers with a window only; sigmoid router with a
+// selection bias.
 #include "arch/arch.h"
 
 // clang-format off

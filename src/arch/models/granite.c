@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Granite 3, HyperCLOVA X SEED. As Llama, with scales on embeddings, residuals, attention scores and logits; HyperCLOVA X
-// has norms on both sides.
+// Granite 3, HyperCLOVA X SEED. As Llama, with scales on embeddings, residuals, attention scores and logits; HyperCLOVA
+// X has norms on both sides.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Muse Glimmer (Meta). A norm after the embedding; gates on attention's output; norms on both sides; RoPE in layers with a
-// window only; logits are scaled, then capped.
+// Muse Glimmer (Meta). A norm after the embedding; gates on attention's output; norms on both sides; RoPE in layers
+// with a window only; logits are scaled, then capped.
 #include "arch/arch.h"
 
 // clang-format off
@@ -9,7 +9,8 @@ static const frit_weight_row rows[] = {
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
     FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
-    FRIT_WEIGHTS_HEAD_NORMS,
+    FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", HEAD, 1, FRIT_WEIGHT_OPTIONAL),
+    FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", HEAD, 1, FRIT_WEIGHT_OPTIONAL),
     FRIT_LAYER_WEIGHT(head_gate, "attn_gate", GATE, N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_NORM(post_attn_norm, "post_attention_norm"),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
@@ -18,7 +19,7 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-static const char *const keys[] = {"final_logit_softcapping", "logit_scale"};
+static const char *const keys[] = {"final_logit_softcapping", "logit_scale", "attention.scale"};
 
 static frit_status adjust(frit_hparams *hp)
 {
@@ -49,6 +50,7 @@ const frit_arch frit_arch_muse_glimmer = {
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_INTERLEAVED,
+    .attention = {.bare_qk_norm = true},
     .norm_embedding = true,
     .windows = {.period = 4},
     .layer = layer,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nemotron-H, Nemotron Nano 2, and Nemotron 3, which has a name of its own. Each layer is one of Mamba 2, attention without
-// RoPE, or an ungated feed-forward; in Nemotron 3 with experts, which in larger models are in a narrower space.
+// Nemotron-H, Nemotron Nano 2, and Nemotron 3, which has a name of its own. Each layer is one of Mamba 2, attention
+// without RoPE, or an ungated feed-forward; in Nemotron 3 with experts, which in larger models are in a narrower space.
 #include "arch/arch.h"
 
 // clang-format off

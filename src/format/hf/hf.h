@@ -96,6 +96,7 @@ typedef struct frit_hf_family {
     // Defaults without layer_types. The first window_first layers (or max_window_layers) have no window. After them,
     // every window_period-th layer (or sliding_window_pattern-th) has none; 0: all have one.
     int window_first, window_period;
+    bool needs_types;             // layer_types may not be absent: no other key says what the class does then
     bool has_windows;             // layer_types and sliding_window give the layers with windows
     bool is_proportional;         // the family reads partial_rotary_factor: pairs span the whole head
     bool is_latent;               // YaRN scales the attention scores, not RoPE's result; qk_rope_head_dim is rotated
@@ -212,6 +213,13 @@ frit_status frit_hf_add_sampling(const frit_hf *hf, const char *folder);
 frit_status frit_hf_add_windows(const frit_hf *hf);
 // Adds no_rope_layers, or every no_rope_layer_interval-th layer, as frit.rope.none.
 frit_status frit_hf_add_rope_layers(const frit_hf *hf);
+// FRIT_E_UNSUPPORTED if layer_types is missing, for classes whose default no other key expresses.
+frit_status frit_hf_expect_types(const frit_hf *hf);
+uint32_t frit_hf_window(const frit_hf *hf, size_t layer);   // from the list of windows; 0: none
+// Adds layer_rope_theta as frit.rope.none: layers have RoPE with rope_theta, or none.
+frit_status frit_hf_add_rope_bases(const frit_hf *hf);
+// "ARCH.key" becomes a list with one number for layers with a window and one for the others.
+frit_status frit_hf_set_by_kind(const frit_hf *hf, const char *key, double full, double sliding);
 // Replaces leading_dense_block_count by the number of dense layers in mlp_layer_types, if the list exists.
 frit_status frit_hf_add_dense_layers(const frit_hf *hf);
 

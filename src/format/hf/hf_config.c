@@ -351,6 +351,7 @@ frit_status frit_hf_read_config(frit_hf *hf)
     for (size_t i = 0; (row = frit_hf_key_get(hf->family, i)); i++) FRIT_TRY(frit_hf_add_row(hf, hf->config, "", row));
     FRIT_TRY(check_heads(hf));
     FRIT_TRY(frit_hf_add_rope(hf));
+    if (hf->family->needs_types) FRIT_TRY(frit_hf_expect_types(hf));
     if (hf->family->has_windows) FRIT_TRY(frit_hf_add_windows(hf));
     if (hf->family->norm) FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.norm", hf->family->norm));
     if (hf->family->more) FRIT_TRY(hf->family->more(hf));

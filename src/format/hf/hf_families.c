@@ -5,13 +5,16 @@
 // clang-format off
 #define FAMILIES(X) \
     X(apertus) \
+    X(afmoe) \
     X(arcee) \
     X(bailing_hybrid) \
     X(bamba) \
     X(bert) \
+    X(bitnet) \
     X(bloom) \
     X(cohere) \
     X(cohere2) \
+    X(cohere2_moe) \
     X(cwm) \
     X(deepseek_v2) \
     X(deepseek_v3) \
@@ -21,6 +24,7 @@
     X(ernie4_5_moe) \
     X(eurobert) \
     X(exaone4) \
+    X(exaone_moe) \
     X(falcon) \
     X(falcon_h1) \
     X(falcon_mamba) \
@@ -43,7 +47,9 @@
     X(gpt_oss) \
     X(gptj) \
     X(granite) \
+    X(granite_swa) \
     X(granitemoe) \
+    X(granitemoe_swa) \
     X(granitemoehybrid) \
     X(granitemoehybrid_dense) \
     X(granitemoeshared) \
@@ -54,6 +60,7 @@
     X(hyperclovax) \
     X(jamba) \
     X(kimi_linear) \
+    X(laguna) \
     X(lfm2) \
     X(lfm2_moe) \
     X(llama) \
@@ -61,6 +68,7 @@
     X(mamba) \
     X(mamba2) \
     X(mimo) \
+    X(mimo_v2_flash) \
     X(minimax) \
     X(minimax_m2) \
     X(ministral3) \
@@ -69,6 +77,7 @@
     X(mixtral) \
     X(modernbert) \
     X(mpt) \
+    X(muse_glimmer_text) \
     X(nemotron) \
     X(nemotron_h_moe) \
     X(nemotron_h) \
@@ -101,6 +110,7 @@
     X(solar_open) \
     X(stablelm) \
     X(starcoder2) \
+    X(step3p5) \
     X(t5) \
     X(xlm_roberta)
 // clang-format on

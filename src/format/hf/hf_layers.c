@@ -40,6 +40,10 @@ frit_status frit_hf_add_windows(const frit_hf *hf)
     double window = 0;
     FRIT_TRY(read_pattern(hf, n_layer, &p));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_COUNT, &window));
+    // MiMo-V2 counts the positions before the token.
+    double before = window - 1;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window_size", FRIT_HF_COUNT, &before));
+    if (window != 0) window = before + 1;
     if (window == 0) return FRIT_OK;
     uint32_t *windows = frit_arena_new(&hf->ckpt->arena, uint32_t, n_layer);
     if (!windows) return frit_fail_memory(n_layer * sizeof *windows, "the windows of layers");
@@ -91,4 +95,45 @@ frit_status frit_hf_add_dense_layers(const frit_hf *hf)
         n_dense += is_dense;
     }
     return frit_hf_set_number(hf, "leading_dense_block_count", FRIT_HF_COUNT, (double)n_dense);
+}
+
+frit_status frit_hf_expect_types(const frit_hf *hf)
+{
+    if (json_is_array(json_object_get(hf->config, "layer_types"))) return FRIT_OK;
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: layer_types is missing, a model of type '%s' needs it", hf->path,
+                          hf->family->model_type);
+}
+
+uint32_t frit_hf_window(const frit_hf *hf, size_t layer)
+{
+    const frit_value *windows = frit_meta_find(&hf->ckpt->meta, "frit.attention.sliding_window");
+    return windows && layer < windows->array.n ? (uint32_t)frit_value_item_i64(windows, layer) : 0;
+}
+
+frit_status frit_hf_add_rope_bases(const frit_hf *hf)
+{
+    static const char *const name = "layer_rope_theta";
+    const json_t *list = json_object_get(hf->config, name);
+    const size_t n = (size_t)frit_hf_written(hf, "block_count");
+    const double base = frit_hf_written(hf, "rope.freq_base");
+    if (!list || json_is_null(list)) return FRIT_OK;
+    uint32_t *still = frit_arena_new(&hf->ckpt->arena, uint32_t, n);
+    if (!still) return frit_fail_memory(n * sizeof *still, name);
+    for (size_t i = 0; i < n; i++) {
+        const double own = json_number_value(json_array_get(list, i));
+        still[i] = own == 0;
+        if (json_array_size(list) != n || (own != 0 && (float)own != (float)base))
+            return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s is not a list of %zu numbers that are 0 or rope_theta %g",
+                                  hf->path, name, n, base);
+    }
+    return frit_hf_add_list(hf, "frit.rope.none", still, n);
+}
+
+frit_status frit_hf_set_by_kind(const frit_hf *hf, const char *key, double full, double sliding)
+{
+    const size_t n = (size_t)frit_hf_written(hf, "block_count");
+    uint32_t *values = frit_arena_new(&hf->ckpt->arena, uint32_t, n);
+    if (!values) return frit_fail_memory(n * sizeof *values, key);
+    for (size_t i = 0; i < n; i++) values[i] = (uint32_t)(frit_hf_window(hf, i) > 0 ? sliding : full);
+    return frit_hf_set_list(hf, key, values);
 }

@@ -219,6 +219,17 @@ static frit_status find_params(rope *r)
     return FRIT_OK;
 }
 
+// The rotated size of layers with a window, if the file has a share of its own for them.
+static frit_status add_sliding_dim(const rope *r)
+{
+    double part = 0;
+    FRIT_TRY(frit_hf_get_number(r->hf, r->sliding, "rope_parameters.sliding_attention.", "partial_rotary_factor",
+                                FRIT_HF_FACTOR, &part));
+    if (part == 0 || r->hf->family->is_proportional) return FRIT_OK;
+    const double dim = floor(frit_hf_written(r->hf, "attention.key_length") * part + 1e-9);
+    return frit_hf_add_number(r->hf, "rope.dimension_count_swa", FRIT_HF_WIDTH, dim);
+}
+
 // The base of layers with a window; with separate parameters these layers are not scaled.
 static frit_status add_sliding(const rope *r)
 {
@@ -232,6 +243,7 @@ static frit_status add_sliding(const rope *r)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: RoPE of layers with a window has the type '%.40s'", r->hf->path,
                               type);
     if (base == 0) return FRIT_OK;
+    FRIT_TRY(add_sliding_dim(r));
     FRIT_TRY(frit_meta_add_bool(&r->hf->ckpt->meta, "frit.rope.plain_swa", true));
     return frit_hf_add_number(r->hf, "rope.freq_base_swa", FRIT_HF_BASE, base);
 }
@@ -254,8 +266,8 @@ frit_status frit_hf_add_rope(const frit_hf *hf)
     FRIT_TRY(find_params(&r));
     if (!hf->family->is_proportional && !hf->family->is_latent) FRIT_TRY(apply_partial(&r));
     double base = 0;
-    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_get_number(hf, r.params, r.where, "rope_theta", FRIT_HF_BASE, &base));
+    if (base == 0) FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "rope_theta", FRIT_HF_BASE, &base));
     if (base == 0) return FRIT_OK;   // the class has no RoPE
     FRIT_TRY(frit_hf_add_number(hf, "rope.freq_base", FRIT_HF_BASE, base));
 

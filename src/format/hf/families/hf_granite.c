@@ -71,6 +71,23 @@ static const frit_hf_tensor hyperclovax_tensors[] = {
     {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
     {.name = "model.layers.*.post_norm2", .gguf = "blk.*.post_ffw_norm", .may_be_absent = true},
 };
+
+#define SWA_ATTENTION \
+    FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"), \
+    {.name = "model.layers.*.self_attn.sinks", .gguf = "blk.*.attn_sinks.weight", .whole = true, .may_be_absent = true}
+
+static const frit_hf_tensor granite_swa_tensors[] = {
+    SWA_ATTENTION,
+};
+
+static const frit_hf_tensor granitemoe_swa_tensors[] = {
+    SWA_ATTENTION,
+    FRIT_HF_ROWS_NO_FEED_FORWARD,
+    FRIT_HF_ROWS_STACKED_EXPERTS("model.layers.*.block_sparse_moe"),
+    {.name = "model.layers.*.block_sparse_moe.router", .gguf = "blk.*.ffn_gate_inp"},
+    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_up_shexp", .may_be_absent = true},
+    {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
+};
 // clang-format on
 
 const frit_hf_family frit_hf_granite = {
@@ -113,4 +130,31 @@ const frit_hf_family frit_hf_hyperclovax = {
     .more = complete_hyperclovax,
     .shared = &frit_hf_decoder,
     .own = {hyperclovax_keys, FRIT_COUNT(hyperclovax_keys), hyperclovax_tensors, FRIT_COUNT(hyperclovax_tensors)},
+};
+
+const frit_hf_family frit_hf_granite_swa = {
+    .model_type = "granite_swa",
+    .class_name = "GraniteSWAForCausalLM",
+    .arch = "granite_swa",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .needs_types = true,
+    .has_windows = true,
+    .more = frit_hf_add_rope_bases,
+    .shared = &frit_hf_decoder,
+    .own = {granite_keys, FRIT_COUNT(granite_keys), granite_swa_tensors, FRIT_COUNT(granite_swa_tensors)},
+};
+
+const frit_hf_family frit_hf_granitemoe_swa = {
+    .model_type = "granitemoe_swa",
+    .class_name = "GraniteMoeSWAForCausalLM",
+    .arch = "granite_swa",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .needs_types = true,
+    .has_windows = true,
+    .more = frit_hf_add_rope_bases,
+    .shared = &frit_hf_decoder,
+    .own = {granitemoeshared_keys, FRIT_COUNT(granitemoeshared_keys), granitemoe_swa_tensors,
+            FRIT_COUNT(granitemoe_swa_tensors)},
 };

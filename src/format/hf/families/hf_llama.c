@@ -4,12 +4,6 @@
 // those of Helium do.
 #include "format/hf/hf.h"
 
-static frit_status complete_cwm(const frit_hf *hf)
-{
-    if (json_is_array(json_object_get(hf->config, "layer_types"))) return FRIT_OK;
-    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: layer_types is missing, a model of type 'cwm' needs it", hf->path);
-}
-
 // clang-format off
 static const frit_hf_key llama_keys[] = {
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
@@ -86,10 +80,10 @@ const frit_hf_family frit_hf_cwm = {
     .model_type = "cwm",
     .class_name = "CwmForCausalLM",
     .arch = "llama",
+    .needs_types = true,
     .act = "silu|swish",
     .rope_style = "halves",
     .has_windows = true,
-    .more = complete_cwm,
     .shared = &frit_hf_decoder,
     .own = {llama_keys, FRIT_COUNT(llama_keys), NULL, 0},
 };
