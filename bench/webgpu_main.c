@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 {
     static bench b;
     setvbuf(stdout, NULL, _IOLBF, 1 << 16);   // lines are seen when they are printed
-    must(frit_gpu_open(&b.gpu, argc > 1 ? argv[1] : NULL));
+    must(frit_gpu_open(&b.gpu, argc > 1 ? argv[1] : NULL, -1));
     print_adapter(&b);
     b.params = new_buffer(&b, PARAM_BYTES, FRIT_GPU_UNIFORM);
     b.step = new_buffer(&b, STEP_WORDS * 4, FRIT_GPU_STORAGE);

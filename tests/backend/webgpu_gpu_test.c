@@ -23,7 +23,7 @@ static void open_bench(bench *t)
     float x[N];
     require_webgpu();
     for (int i = 0; i < N; i++) x[i] = (float)i;
-    assert_ok(frit_gpu_open(&t->gpu, webgpu_library()));
+    assert_ok(frit_gpu_open(&t->gpu, webgpu_library(), -1));
     assert_ok(frit_gpu_buffer_new(&t->gpu, sizeof x, FRIT_GPU_STORAGE, "a", &t->a));
     assert_ok(frit_gpu_buffer_new(&t->gpu, sizeof x, FRIT_GPU_STORAGE, "b", &t->b));
     assert_ok(frit_gpu_write(&t->gpu, &t->a, 0, x, sizeof x));
@@ -159,9 +159,9 @@ static void a_missing_library_is_not_found(void **state)
 {
     (void)state;
     frit_gpu gpu;
-    assert_int_equal(frit_gpu_open(&gpu, "/nowhere/libwgpu_native.so"), FRIT_E_NOT_FOUND);
+    assert_int_equal(frit_gpu_open(&gpu, "/nowhere/libwgpu_native.so", -1), FRIT_E_NOT_FOUND);
     assert_non_null(strstr(frit_error(), "/nowhere/libwgpu_native.so"));
-    assert_int_equal(frit_gpu_open(&gpu, "libc.so.6"), FRIT_E_NOT_FOUND);
+    assert_int_equal(frit_gpu_open(&gpu, "libc.so.6", -1), FRIT_E_NOT_FOUND);
 }
 
 // ------------------------------------------------------------------------------- the preprocessor

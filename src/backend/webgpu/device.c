@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opening a GPU through WebGPU, its memory, its queue, and the table of functions for backend.h.
 #include "backend/webgpu/device.h"
+#include "backend/webgpu/adapters.h"
 #include "backend/webgpu/exec.h"
 #include "backend/webgpu/ops/linear.h"
 #include "backend/webgpu/ops/ops.h"
@@ -19,6 +20,26 @@ void frit_webgpu_use_library(const char *path)
     library_path = path;
 }
 
+static const char *const numbered[FRIT_GPU_ADAPTERS] = {"webgpu:0", "webgpu:1", "webgpu:2", "webgpu:3",
+                                                        "webgpu:4", "webgpu:5", "webgpu:6", "webgpu:7"};
+
+const char *frit_webgpu_numbered(int number)
+{
+    return number >= 0 && number < FRIT_GPU_ADAPTERS ? numbered[number] : NULL;
+}
+
+int frit_webgpu_number_of(const char *name)
+{
+    for (int i = 0; i < FRIT_GPU_ADAPTERS; i++)
+        if (strcmp(numbered[i], name) == 0) return i;
+    return -1;
+}
+
+int frit_webgpu_count(void)
+{
+    return frit_gpu_n_adapters(library_path);
+}
+
 static frit_webgpu_device *device_of(const frit_device *base)
 {
     return (frit_webgpu_device *)(uintptr_t)base;
@@ -29,14 +50,14 @@ static frit_webgpu_device *device_of(const frit_device *base)
 // WebGPU does not say how much memory is free. GPUs with memory of their own are asked for it in pieces until one is
 // refused; all are given back. Libraries may take a refusal for the loss of the device, so the pieces are another
 // device's.
-static uint64_t probe_free(void)
+static uint64_t probe_free(int number)
 {
     enum { MOST_PIECES = 1024 };
     const uint64_t piece = (uint64_t)256 << 20;
     frit_gpu *gpu = calloc(1, sizeof *gpu);
     frit_gpu_buffer *pieces = calloc(MOST_PIECES, sizeof *pieces);
     int n = 0;
-    if (gpu && pieces && frit_gpu_open(gpu, library_path) == FRIT_OK) {
+    if (gpu && pieces && frit_gpu_open(gpu, library_path, number) == FRIT_OK) {
         const bool fits = piece <= gpu->limits.storage_binding_bytes;
         while (fits && n < MOST_PIECES &&
                frit_gpu_buffer_new(gpu, piece, FRIT_GPU_STORAGE, "a probe", &pieces[n]) == FRIT_OK)
@@ -83,20 +104,21 @@ static void describe(frit_webgpu_device *d)
 static frit_status webgpu_open(frit_device **out, const frit_device_options *options)
 {
     *out = NULL;
+    const int number = options->target ? frit_webgpu_number_of(options->target->gpu) : -1;
     frit_webgpu_device *d = calloc(1, sizeof *d);
     if (!d) return frit_fail_memory(sizeof *d, "a GPU");
     d->base.backend = &frit_backend_webgpu;
     if (options->log) d->log = *options->log;
     d->version = 1;
     for (int i = 0; i < FRIT_WEBGPU_N_SHARED; i++) d->shared[i].base.device = &d->base;
-    frit_status status = frit_gpu_open(&d->gpu, library_path);
+    frit_status status = frit_gpu_open(&d->gpu, library_path, number);
     if (status == FRIT_OK) status = frit_pool_new(&d->pool, options->n_threads);
     if (status != FRIT_OK) {
         webgpu_close(&d->base);
         return status;
     }
     describe(d);
-    if (d->gpu.features.is_discrete) d->free_bytes = probe_free();
+    if (d->gpu.features.is_discrete) d->free_bytes = probe_free(number);
     if (d->gpu.features.is_software)
         frit_log_say(&d->log, FRIT_LOG_WARNING, "webgpu: %s is a processor, not a GPU; --device cpu is faster",
                      d->gpu.name);

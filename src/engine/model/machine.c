@@ -4,6 +4,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/probe.h"
+#include "backend/webgpu/adapters.h"
 
 #include <stdio.h>
 
@@ -14,15 +15,32 @@ frit_status frit_machine_probe(frit_machine *machine, int32_t n_threads)
     return frit_cpu_probe(machine, n_threads);
 }
 
+// The backend of device i. *name: the device's name, if it is one of several of the backend; otherwise NULL.
+static const frit_backend *backend_of(size_t i, const char **name)
+{
+    const frit_backend *backend;
+    *name = NULL;
+    for (int k = 0; (backend = frit_backend_get(k)) != NULL && backend != &frit_backend_cpu; k++) {
+        const int count = backend == &frit_backend_webgpu ? frit_webgpu_count() : 1;
+        const size_t n = count > 1 ? (size_t)count : 1;
+        if (i < n && n > 1) *name = frit_webgpu_numbered((int)i);
+        if (i < n) return backend;
+        i -= n;
+    }
+    return NULL;
+}
+
 bool frit_machine_get_device(size_t i, frit_machine_device *device)
 {
+    const char *name;
     FRIT_REQUIRE_OR(false, device);
     *device = (frit_machine_device){0};
-    const frit_backend *backend = i < INT32_MAX ? frit_backend_get((int)i) : NULL;
-    if (!backend || backend == &frit_backend_cpu) return false;
+    const frit_backend *backend = backend_of(i, &name);
+    if (!backend) return false;
     frit_device *opened = NULL;
-    const frit_status status = backend->open(&opened, &(frit_device_options){0});
-    device->name = backend->name;
+    const frit_device_target numbered = {.gpu = name};
+    const frit_status status = backend->open(&opened, &(frit_device_options){.target = name ? &numbered : NULL});
+    device->name = name ? name : backend->name;
     device->is_usable = status == FRIT_OK && opened;
     if (!device->is_usable) {
         snprintf(device->kind, sizeof device->kind, "%s", status == FRIT_OK ? "this machine has none" : frit_error());

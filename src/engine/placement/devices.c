@@ -2,6 +2,7 @@
 // The devices of an engine: opening them, and loading their weights.
 #include "engine/engine.h"
 
+#include "backend/webgpu/adapters.h"
 #include "base/checksum.h"
 #include "format/rows.h"
 
@@ -24,14 +25,21 @@ static bool runs(const void *ctx, int device, const frit_node *node)
     return engine->devices[device]->backend->runs(engine->devices[device], node);
 }
 
+static bool is_named(const frit_backend *backend, const char *name)
+{
+    return frit_device_has_name(backend->name, frit_str_of(name)) ||
+           (backend == &frit_backend_webgpu && frit_webgpu_number_of(name) >= 0);
+}
+
 // Opens the CPU, and the device with this name or all devices.
 static frit_status open_all(frit_engine *engine, const char *name, const frit_device_options *options)
 {
     const frit_backend *backend;
     frit_device_info info;
+    bool is_opened = !name;
     for (int i = 0; (backend = frit_backend_get(i)) != NULL; i++) {
         const bool is_cpu = !frit_backend_get(i + 1);
-        if (name && !is_cpu && !frit_device_has_name(backend->name, frit_str_of(name))) continue;
+        if (name && !is_cpu && !is_named(backend, name)) continue;
         if (!name && backend->by_name) continue;
         frit_device *device;
         frit_status status = backend->open(&device, options);
@@ -40,6 +48,7 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
                              frit_error());
         FRIT_TRY(status);
         if (!device) continue;
+        is_opened = is_opened || is_named(backend, name);
         engine->devices[engine->n_devices++] = device;
         backend->info(device, &info);
         if (options->deterministic && info.least_rows[FRIT_ROWS_PREFILL] > 0)
@@ -48,7 +57,7 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
                 "deterministic: device %s computes different numbers with %d rows or more; exclude it with --device",
                 backend->name, (int)info.least_rows[FRIT_ROWS_PREFILL]);
     }
-    if (!name || frit_engine_find_device(engine, frit_str_of(name)) >= 0) return FRIT_OK;
+    if (is_opened) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "device: '%s' is not a device that frit can use here; the CPU is 'cpu'", name);
 }
 
@@ -60,6 +69,8 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
     if (options->weights_cache && !weights_cache)
         frit_log_say(&model->log, FRIT_LOG_WARNING, "%s: is not from a file, so its packed weights are not cached",
                      model->info.path);
+    const bool is_numbered = options->device && frit_webgpu_number_of(options->device) >= 0;
+    const frit_device_target numbered = {.gpu = options->device};
     const frit_device_options device = {.n_threads = options->n_threads,
                                         .n_threads_batch = options->n_threads_batch,
                                         .cpu = options->cpu,
@@ -71,7 +82,7 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .in_place = model->floats_in_place,
                                         .coarse = model->floats_coarse,
                                         .stores = model->stores,
-                                        .target = target,
+                                        .target = is_numbered ? &numbered : target,
                                         .log = &model->log};
     FRIT_TRY(open_all(engine, options->device, &device));
     const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);

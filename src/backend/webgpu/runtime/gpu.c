@@ -35,9 +35,11 @@ static frit_status find_functions(frit_gpu *gpu, const char *name)
 #undef WGPU
     void *const poll = find(gpu, "wgpuDevicePoll"), *const submit = find(gpu, "wgpuQueueSubmitForIndex");
     void *const trusted = find(gpu, "wgpuDeviceCreateShaderModuleTrusted");
+    void *const enumerate = find(gpu, "wgpuInstanceEnumerateAdapters");
     memcpy(&gpu->call.module_trusted, &trusted, sizeof trusted);
     memcpy(&gpu->call.poll, &poll, sizeof poll);
     memcpy(&gpu->call.submit_for_index, &submit, sizeof submit);
+    memcpy(&gpu->call.enumerate, &enumerate, sizeof enumerate);
     gpu->library_name = poll && submit ? "wgpu-native" : "Dawn";
     return FRIT_OK;
 }
@@ -59,12 +61,12 @@ static frit_status open_library(frit_gpu *gpu, const char *wanted)
 bool frit_gpu_wait_until(frit_gpu *gpu, const _Atomic bool *is_done)
 {
     const uint64_t limit = 30000000000u, begin = frit_time_ns();
-    while (!atomic_load(is_done)) {
+    for (;;) {
         gpu->call.process_events(gpu->instance);
+        if (atomic_load(is_done)) return true;
         if (frit_time_ns() - begin > limit) return false;
         frit_os_yield();
     }
-    return true;
 }
 
 static void copy_view(char *to, size_t n, frit_wgpu_string_view view)
@@ -171,17 +173,14 @@ static void got_device(uint32_t status, frit_wgpu_device device, frit_wgpu_strin
     atomic_store(&r->is_done, true);
 }
 
-static bool request_adapter(frit_gpu *gpu, uint32_t backend, request *r)
+static frit_wgpu_adapter request_adapter(frit_gpu *gpu, const frit_wgpu_request_adapter_options *options, request *r)
 {
-    const frit_wgpu_request_adapter_options options = {
-        .feature_level = FRIT_WGPU_CORE, .power_preference = FRIT_WGPU_HIGH_PERFORMANCE, .backend = backend};
     *r = (request){0};
     gpu->call.request_adapter(
-        gpu->instance, &options,
+        gpu->instance, options,
         (frit_wgpu_adapter_callback){.mode = FRIT_WGPU_PROCESS_EVENTS, .callback = got_adapter, .a = r});
     frit_gpu_wait_until(gpu, &r->is_done);
-    gpu->adapter = r->object;
-    return gpu->adapter;
+    return r->object;
 }
 
 static void describe_adapter(frit_gpu *gpu)
@@ -208,21 +207,135 @@ static void open_instance(frit_gpu *gpu)
     gpu->instance = gpu->call.create_instance(&descriptor);
 }
 
-// Systems have one of these interfaces, Windows two.
-static frit_status open_adapter(frit_gpu *gpu)
+// Interfaces of systems to their GPUs: Vulkan, Metal and Direct3D 12. Systems have one of them, Windows two.
+static const uint32_t interfaces[] = {6, 5, 4};
+
+static frit_status open_best(frit_gpu *gpu)
 {
-    enum { VULKAN = 6, METAL = 5, D3D12 = 4 };
-    static const uint32_t backends[] = {VULKAN, METAL, D3D12};
     request r = {0};
-    open_instance(gpu);
-    if (!gpu->instance) return frit_fail(FRIT_E_NOT_FOUND, "%s cannot be started", gpu->library_name);
-    for (size_t i = 0; i < FRIT_COUNT(backends); i++) {
-        if (!request_adapter(gpu, backends[i], &r)) continue;
-        describe_adapter(gpu);
-        return FRIT_OK;
-    }
+    for (size_t i = 0; i < FRIT_COUNT(interfaces) && !gpu->adapter; i++)
+        gpu->adapter =
+            request_adapter(gpu,
+                            &(frit_wgpu_request_adapter_options){.feature_level = FRIT_WGPU_CORE,
+                                                                 .power_preference = FRIT_WGPU_HIGH_PERFORMANCE,
+                                                                 .backend = interfaces[i]},
+                            &r);
+    if (gpu->adapter) return FRIT_OK;
     return frit_fail(FRIT_E_NOT_FOUND, "%s finds no GPU by Vulkan, Metal or Direct3D 12%s%s", gpu->library_name,
                      r.sentence[0] ? ": " : "", r.sentence);
+}
+
+typedef struct adapters {
+    frit_wgpu_adapter list[FRIT_GPU_ADAPTERS];
+    int n;
+} adapters;
+
+static bool is_same(const frit_gpu *gpu, frit_wgpu_adapter a, frit_wgpu_adapter b)
+{
+    frit_wgpu_adapter_info x = {0}, y = {0};
+    gpu->call.adapter_info(a, &x);
+    gpu->call.adapter_info(b, &y);
+    const bool is_same = x.vendor_id == y.vendor_id && x.device_id == y.device_id && x.backend == y.backend &&
+                         x.adapter_type == y.adapter_type && x.device.length == y.device.length;
+    gpu->call.adapter_info_free(x);
+    gpu->call.adapter_info_free(y);
+    return is_same;
+}
+
+static void add_adapter(const frit_gpu *gpu, adapters *all, frit_wgpu_adapter adapter)
+{
+    bool is_known = all->n == FRIT_GPU_ADAPTERS;
+    for (int i = 0; i < all->n && !is_known; i++) is_known = is_same(gpu, all->list[i], adapter);
+    if (is_known)
+        gpu->call.adapter_release(adapter);
+    else
+        all->list[all->n++] = adapter;
+}
+
+// Libraries without a list of adapters are asked for one of each kind.
+static void request_all(frit_gpu *gpu, adapters *all)
+{
+    enum { LOW_POWER = 1 };
+    static const uint32_t powers[] = {FRIT_WGPU_HIGH_PERFORMANCE, LOW_POWER};
+    request r;
+    for (size_t i = 0; i < FRIT_COUNT(interfaces); i++)
+        for (uint32_t kind = 0; kind <= FRIT_COUNT(powers); kind++) {
+            const frit_wgpu_request_adapter_options options = {.feature_level = FRIT_WGPU_CORE,
+                                                               .power_preference =
+                                                                   kind < FRIT_COUNT(powers) ? powers[kind] : 0,
+                                                               .force_fallback = kind == FRIT_COUNT(powers),
+                                                               .backend = interfaces[i]};
+            frit_wgpu_adapter found = request_adapter(gpu, &options, &r);
+            if (found) add_adapter(gpu, all, found);
+        }
+}
+
+static void find_all(frit_gpu *gpu, adapters *all)
+{
+    frit_wgpu_adapter found[64];
+    all->n = 0;
+    if (!gpu->call.enumerate) {
+        request_all(gpu, all);
+        return;
+    }
+    const size_t n = gpu->call.enumerate(gpu->instance, NULL, NULL);
+    if (n == 0 || n > FRIT_COUNT(found)) return;
+    gpu->call.enumerate(gpu->instance, NULL, found);
+    for (size_t i = 0; i < n; i++) add_adapter(gpu, all, found[i]);
+}
+
+static frit_status open_number(frit_gpu *gpu, int number)
+{
+    adapters all;
+    find_all(gpu, &all);
+    for (int i = 0; i < all.n; i++) {
+        if (i == number)
+            gpu->adapter = all.list[i];
+        else
+            gpu->call.adapter_release(all.list[i]);
+    }
+    if (gpu->adapter) return FRIT_OK;
+    return frit_fail(FRIT_E_NOT_FOUND, "%s finds %d adapter%s, and none with number %d", gpu->library_name, all.n,
+                     all.n == 1 ? "" : "s", number);
+}
+
+static frit_status open_adapter(frit_gpu *gpu, int number)
+{
+    open_instance(gpu);
+    if (!gpu->instance) return frit_fail(FRIT_E_NOT_FOUND, "%s cannot be started", gpu->library_name);
+    FRIT_TRY(number < 0 ? open_best(gpu) : open_number(gpu, number));
+    describe_adapter(gpu);
+    return FRIT_OK;
+}
+
+int frit_gpu_n_adapters(const char *library)
+{
+    frit_gpu gpu = {0};
+    adapters all = {.n = 0};
+    if (open_library(&gpu, library) == FRIT_OK) open_instance(&gpu);
+    if (gpu.instance) find_all(&gpu, &all);
+    for (int i = 0; i < all.n; i++) gpu.call.adapter_release(all.list[i]);
+    frit_gpu_close(&gpu);
+    return all.n;
+}
+
+// What kernels need. All implementations of the standard have it.
+static frit_status check_limits(const frit_gpu *gpu)
+{
+    const frit_wgpu_limits *limits = &gpu->limits;
+    const struct {
+        const char *what;
+        uint64_t found, needed;
+    } rows[] = {{"storage buffers of a kernel", limits->storage_buffers, 8},
+                {"bytes of workgroup memory", limits->workgroup_bytes, 16 << 10},
+                {"threads of a workgroup", limits->workgroup_invocations, 256},
+                {"workgroups of a dimension", limits->workgroups, 65535},
+                {"bytes of a storage binding", limits->storage_binding_bytes, 1 << 20}};
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
+        if (rows[i].found < rows[i].needed)
+            return frit_fail(FRIT_E_UNSUPPORTED, "%s has %llu %s; expected at least %llu", gpu->name,
+                             (unsigned long long)rows[i].found, rows[i].what, (unsigned long long)rows[i].needed);
+    return FRIT_OK;
 }
 
 static frit_status open_device(frit_gpu *gpu)
@@ -233,6 +346,7 @@ static frit_status open_device(frit_gpu *gpu)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s does not give its limits", gpu->name, gpu->library_name);
     limits.next = NULL;
     gpu->limits = limits;
+    FRIT_TRY(check_limits(gpu));
     const frit_wgpu_device_descriptor descriptor = {
         .limits = &limits,
         .lost = {.mode = FRIT_WGPU_SPONTANEOUS, .callback = device_lost, .a = gpu},
@@ -247,11 +361,11 @@ static frit_status open_device(frit_gpu *gpu)
     return FRIT_OK;
 }
 
-frit_status frit_gpu_open(frit_gpu *gpu, const char *library)
+frit_status frit_gpu_open(frit_gpu *gpu, const char *library, int number)
 {
     memset(gpu, 0, sizeof *gpu);
     frit_status status = open_library(gpu, library);
-    if (status == FRIT_OK) status = open_adapter(gpu);
+    if (status == FRIT_OK) status = open_adapter(gpu, number);
     if (status == FRIT_OK) status = open_device(gpu);
     if (status != FRIT_OK) frit_gpu_close(gpu);
     return status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/webgpu/runtime/gpu.h: a GPU through WebGPU: buffers, pipelines, and lists of dispatches.
 //
-//     FRIT_TRY(frit_gpu_open(&gpu, NULL));
+//     FRIT_TRY(frit_gpu_open(&gpu, NULL, -1));
 //     FRIT_TRY(frit_gpu_buffer_new(&gpu, n_bytes, FRIT_GPU_STORAGE, "weights", &buffer));
 //     FRIT_TRY(frit_gpu_pipeline_new(&gpu, "norm", wgsl, "urw", &pipeline));
 //     FRIT_TRY(frit_gpu_group_new(&gpu, &pipeline, ranges, &group));
@@ -19,17 +19,18 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { FRIT_GPU_BINDINGS = 12, FRIT_GPU_LAYOUTS = 32 };
+enum { FRIT_GPU_BINDINGS = 12, FRIT_GPU_LAYOUTS = 32, FRIT_GPU_ADAPTERS = 8 };
 
 typedef struct frit_gpu_functions {
 #define WGPU(member, symbol, result, parameters) result(*member) parameters;
 #include "backend/webgpu/runtime/webgpu.def"
 #undef WGPU
-    // wgpu-native only, otherwise NULL: modules with chosen checks; waits for a submit.
+    // wgpu-native only, otherwise NULL: modules with chosen checks; waits for a submit; all adapters.
     frit_wgpu_shader_module (*module_trusted)(frit_wgpu_device device, const frit_wgpu_named *descriptor,
                                               uint64_t checks);
     uint32_t (*poll)(frit_wgpu_device device, uint32_t waits, const uint64_t *submit);
     uint64_t (*submit_for_index)(frit_wgpu_queue queue, size_t n, const frit_wgpu_command_buffer *commands);
+    size_t (*enumerate)(frit_wgpu_instance instance, const void *options, frit_wgpu_adapter *adapters);
 } frit_gpu_functions;
 
 typedef struct frit_gpu_layout {   // of the bindings of a kernel
@@ -106,9 +107,11 @@ typedef struct frit_gpu_list {   // copies, dispatches, and copies after them
     bool is_new;   // errors of encoding are asked for
 } frit_gpu_list;
 
-// Opens the best adapter of the first library that can be loaded: `library`, or Dawn, or wgpu-native if it is NULL.
-// FRIT_E_NOT_FOUND: there is no library, or no adapter.
-frit_status frit_gpu_open(frit_gpu *gpu, const char *library);
+// Opens an adapter of the first library that can be loaded: `library`, or Dawn, or wgpu-native if it is NULL. number: in
+// the order of the library; -1: the best. FRIT_E_NOT_FOUND: there is no library, or no such adapter.
+frit_status frit_gpu_open(frit_gpu *gpu, const char *library, int number);
+// Number of adapters; 0: none, or no library.
+int frit_gpu_n_adapters(const char *library);
 void frit_gpu_close(frit_gpu *gpu);
 
 frit_status frit_gpu_buffer_new(frit_gpu *gpu, uint64_t n_bytes, frit_gpu_usage usage, const char *what,
