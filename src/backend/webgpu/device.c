@@ -3,6 +3,7 @@
 #include "backend/webgpu/device.h"
 #include "backend/webgpu/adapters.h"
 #include "backend/webgpu/exec.h"
+#include "backend/webgpu/ops/adapt.h"
 #include "backend/webgpu/ops/linear.h"
 #include "backend/webgpu/ops/ops.h"
 #include "backend/webgpu/runtime/wgsl.h"
@@ -81,6 +82,7 @@ static void webgpu_close(frit_device *base)
     }
     if (d->ready.commands) frit_gpu_drop_commands(&d->gpu, d->ready.commands);
     frit_webgpu_tensors_free(d);
+    frit_webgpu_adapters_free(d);
     for (int i = 0; i < FRIT_WEBGPU_N_SHARED; i++) frit_gpu_buffer_free(&d->gpu, &d->shared[i].buffer);
     for (size_t i = 0; i < d->n_kernels; i++) {
         frit_gpu_pipeline_free(&d->gpu, &d->kernels[i]->pipeline);
@@ -139,7 +141,8 @@ static void webgpu_info(const frit_device *base, frit_device_info *info)
 // The content is lost if the memory grows. Steps that use the smaller buffer keep it until they have run.
 frit_status frit_webgpu_reserve(frit_webgpu_device *d, frit_webgpu_shared which, uint64_t n_bytes)
 {
-    static const char *const names[] = {"intermediate results", "inputs of products", "attention", "a step"};
+    static const char *const names[] = {"intermediate results", "inputs of products", "attention", "a step",
+                                        "adapters"};
     frit_webgpu_memory *memory = &d->shared[which];
     frit_gpu_buffer grown;
     if (memory->buffer.handle && memory->buffer.n_bytes >= n_bytes) return FRIT_OK;
@@ -313,6 +316,7 @@ const frit_backend frit_backend_webgpu = {
     .runs = frit_webgpu_runs,
     .can_join = frit_webgpu_can_join,
     .weight_bytes = frit_webgpu_weight_bytes,
+    .set_adapter = frit_webgpu_set_adapter,
     .prepare = frit_webgpu_prepare,
     .value = frit_webgpu_value,
     .submit = frit_webgpu_submit,

@@ -57,12 +57,23 @@ typedef struct frit_webgpu_table {   // of the turns of rotations (kernels/rope.
     frit_gpu_buffer buffer;
 } frit_webgpu_table;
 
+typedef struct frit_webgpu_adapter {   // as words of the GPU's buffer, with offsets from its own beginning
+    uint32_t *words;
+    size_t n_words;   // 0: there is none with this number
+} frit_webgpu_adapter;
+
+typedef struct frit_webgpu_adapters {
+    frit_webgpu_adapter *list;   // [n]
+    int32_t n, n_matrices, n_layers;
+} frit_webgpu_adapters;
+
 // Memory that plans share and that grows with them.
 typedef enum frit_webgpu_shared {
-    FRIT_WEBGPU_SCRATCH,   // results of a plan, and its inputs while it runs
-    FRIT_WEBGPU_ACTS,      // input of products (kernels/quantize.wgsl)
-    FRIT_WEBGPU_PARTS,     // parts of attention
-    FRIT_WEBGPU_STEP,      // input of a step
+    FRIT_WEBGPU_SCRATCH,    // results of a plan, and its inputs while it runs
+    FRIT_WEBGPU_ACTS,       // input of products (kernels/quantize.wgsl)
+    FRIT_WEBGPU_PARTS,      // parts of attention
+    FRIT_WEBGPU_STEP,       // input of a step
+    FRIT_WEBGPU_ADAPTERS,   // all adapters (ops/adapt.c)
     FRIT_WEBGPU_N_SHARED
 } frit_webgpu_shared;
 
@@ -100,6 +111,7 @@ typedef struct frit_webgpu_device {
     frit_webgpu_table **tables;
     size_t n_tables, tables_capacity;
     frit_webgpu_memory shared[FRIT_WEBGPU_N_SHARED];
+    frit_webgpu_adapters adapters;
     uint32_t version;   // counts the growths of shared memory
     uint32_t *input;    // of a step [input_capacity]
     size_t input_capacity;

@@ -94,6 +94,7 @@ static frit_status bind_groups(frit_exec *exec)
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_ACTS, exec->acts_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_PARTS, exec->parts_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_STEP, 1));
+    FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_ADAPTERS, 1));
     if (exec->version == d->version) return FRIT_OK;
     free_groups(exec);
     for (int i = 0; i < exec->n_launches; i++) FRIT_TRY(make_group(exec, i));

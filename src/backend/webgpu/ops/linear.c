@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Launches of products with matrices, and of embeddings.
 #include "backend/webgpu/ops/linear.h"
+#include "backend/webgpu/ops/adapt.h"
 #include "backend/webgpu/ops/experts.h"
 #include "backend/webgpu/ops/launch.h"
 #include "backend/webgpu/ops/ops.h"
@@ -22,10 +23,15 @@ static bool has_tiles(const frit_node *node)
     return storage->op == FRIT_OP_WEIGHT && frit_tile_format_of(storage->tensor->dtype);
 }
 
+static bool has_bias(const frit_node *node)
+{
+    return frit_node_n_own(node) > 2 && node->src[2];
+}
+
 bool frit_webgpu_linear_fits(const frit_node *node)
 {
-    const bool bias_fits = node->n_src < 3 || !node->src[2] || frit_node_storage(node->src[2])->op == FRIT_OP_WEIGHT;
-    return node->n_dims == 2 && has_tiles(node->src[1]) && !node->adapts && bias_fits;
+    const bool bias_fits = !has_bias(node) || frit_node_storage(node->src[2])->op == FRIT_OP_WEIGHT;
+    return node->n_dims == 2 && has_tiles(node->src[1]) && bias_fits;
 }
 
 bool frit_webgpu_embed_fits(const frit_node *node)
@@ -40,14 +46,10 @@ static bool is_residual(const frit_node *node)
            frit_node_storage(node->src[1])->op != FRIT_OP_WEIGHT;
 }
 
-static bool has_bias(const frit_node *node)
-{
-    return node->n_src > 2 && node->src[2];
-}
-
 static bool is_plain(const frit_node *node)
 {
-    return node->op == FRIT_OP_LINEAR && frit_webgpu_linear_fits(node) && !has_bias(node) && node->factor == 0;
+    return node->op == FRIT_OP_LINEAR && frit_webgpu_linear_fits(node) && !node->adapts && !has_bias(node) &&
+           node->factor == 0;
 }
 
 static bool is_gated(const frit_node *glu)
@@ -63,7 +65,7 @@ bool frit_webgpu_can_join(const void *device, frit_join join, const frit_node *n
     if (join != FRIT_JOIN_ELEMENTS) return false;
     if (other->op == FRIT_OP_EXPERTS_MIX)
         return node->op == FRIT_OP_ADD && is_residual(node) && frit_webgpu_experts_fit(other);
-    if (other->op != FRIT_OP_LINEAR || !frit_webgpu_linear_fits(other)) return false;
+    if (other->op != FRIT_OP_LINEAR || !frit_webgpu_linear_fits(other) || other->adapts) return false;
     if (node->op == FRIT_OP_GLU) return is_gated(node);
     return node->op == FRIT_OP_ADD && is_residual(node);
 }
@@ -208,6 +210,7 @@ frit_status frit_webgpu_lower_linear(frit_exec *exec, const frit_fusion *fusion)
     FRIT_TRY(frit_webgpu_matrices_acquire(exec->device, &matrices, &w));
     FRIT_TRY(frit_webgpu_add_input(exec, p.linear->src[0], frit_webgpu_is_int_product(exec, p.linear)));
     for (int i = 0; i < w->n_parts; i++) FRIT_TRY(add_part(exec, &p, &(stack){0}, w, i));
+    FRIT_TRY(frit_webgpu_lower_adapted(exec, p.linear));
     for (int i = p.first_more; i < fusion->n_nodes; i++)
         FRIT_TRY(frit_webgpu_lower_addition(exec, fusion->nodes[i], frit_webgpu_residual_of(fusion, i), p.result));
     return FRIT_OK;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table of ops, and the launches of ops that have kernels without special shapes.
 #include "backend/webgpu/ops/ops.h"
+#include "backend/webgpu/ops/adapt.h"
 #include "backend/webgpu/ops/attend.h"
 #include "backend/webgpu/ops/experts.h"
 #include "backend/webgpu/ops/launch.h"
@@ -273,6 +274,9 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_EXPERTS] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 2},
     [FRIT_OP_EXPERTS_GLU] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 6},
     [FRIT_OP_EXPERTS_MIX] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 2},
+    [FRIT_OP_ADAPT_DOWN] = {.fits = frit_webgpu_adapt_fits, .lower = frit_webgpu_lower_adapt},
+    [FRIT_OP_ADAPT_UP] = {.fits = frit_webgpu_adapt_fits, .lower = frit_webgpu_lower_adapt},
+    [FRIT_OP_STEER] = {.fits = frit_webgpu_adapt_fits, .lower = frit_webgpu_lower_adapt},
     [FRIT_OP_HEADS] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 2},
     [FRIT_OP_ROPE] = {.fits = rope_fits, .lower = lower_rope},
     [FRIT_OP_KV_WRITE] = {.fits = frit_webgpu_cache_fits, .lower = frit_webgpu_lower_cache_write},
