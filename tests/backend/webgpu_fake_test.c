@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Misuse and faults of WebGPU, with a library that checks each call and computes nothing (webgpu/fake.h): each ends with
-// a status and a sentence, no step ends the process, and no object is left behind. A model's steps, which the library
-// checks too, need no GPU for it.
+// Misuse and faults of WebGPU, with a library that checks each call and computes nothing (webgpu_fake.h): each ends
+// with a status and a sentence, no step ends the process, and no object is left behind. A model's steps, which the
+// library checks too, need no GPU for it.
 #include "backend/webgpu/device.h"
 #include "base/library.h"
 #include "engine/engine.h"
 #include "sample/sampler.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
-#include "webgpu/fake.h"
+#include "backend/webgpu_fake.h"
 
 #include <dlfcn.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The lists of launches of all reference models, on a library that checks each call and computes nothing
-// (webgpu/fake.h): prompts, and single tokens. Wrong lists end the process. Ops that have a kernel run on the GPU.
+// (webgpu_fake.h): prompts, and single tokens. Wrong lists end the process. Ops that have a kernel run on the GPU.
 // Arguments select models whose names contain one of them.
 #include "backend/gpu_engine.h"
 #include "backend/webgpu/device.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The fake's instance, adapters, device, error scopes and buffers.
-#include "webgpu/fake.h"
+#include "backend/webgpu_fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

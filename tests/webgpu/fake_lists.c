@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The fake's kernels, bindings, lists and submits.
-#include "webgpu/fake.h"
+#include "backend/webgpu_fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -59,7 +59,7 @@ typedef struct frit_webgpu_table {   // of the turns of rotations (kernels/rope.
 
 typedef struct frit_webgpu_adapter {   // as words of the GPU's buffer, with offsets from its own beginning
     uint32_t *words;
-    size_t n_words;   // 0: there is none with this number
+    size_t n_words;   // 0: the number is free
 } frit_webgpu_adapter;
 
 typedef struct frit_webgpu_adapters {

@@ -319,7 +319,7 @@ int frit_gpu_n_adapters(const char *library)
     return all.n;
 }
 
-// What kernels need. All implementations of the standard have it.
+// Limits that kernels need, which all implementations of the standard have.
 static frit_status check_limits(const frit_gpu *gpu)
 {
     const frit_wgpu_limits *limits = &gpu->limits;

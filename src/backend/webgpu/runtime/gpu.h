@@ -107,8 +107,8 @@ typedef struct frit_gpu_list {   // copies, dispatches, and copies after them
     bool is_new;   // errors of encoding are asked for
 } frit_gpu_list;
 
-// Opens an adapter of the first library that can be loaded: `library`, or Dawn, or wgpu-native if it is NULL. number: in
-// the order of the library; -1: the best. FRIT_E_NOT_FOUND: there is no library, or no such adapter.
+// Opens an adapter of the first library that can be loaded: `library`, or Dawn, or wgpu-native if it is NULL. number:
+// in the order of the library; -1: the best. FRIT_E_NOT_FOUND: there is no library, or no such adapter.
 frit_status frit_gpu_open(frit_gpu *gpu, const char *library, int number);
 // Number of adapters; 0: none, or no library.
 int frit_gpu_n_adapters(const char *library);

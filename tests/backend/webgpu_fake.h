@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// webgpu/fake.h: a library with WebGPU's interface that checks what frit calls and computes nothing.
+// backend/webgpu_fake.h: a library with WebGPU's interface that checks what frit calls and computes nothing.
 //
-//     fake.c          instance, adapters, the device, error scopes, buffers
-//     fake_lists.c    kernels, bindings, lists of dispatches, submits
+//     webgpu/fake.c          instance, adapters, the device, error scopes, buffers
+//     webgpu/fake_lists.c    kernels, bindings, lists of dispatches, submits
 //
 // Where wgpu-native ends the process, so does the fake, with a sentence: lists with an error, lists that were submitted
 // before, buffers that are mapped or destroyed, submits to a lost device, objects that are released twice. Where an
