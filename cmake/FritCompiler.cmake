@@ -26,6 +26,7 @@ foreach(target frit_warnings frit_plain)
         endif()
     endif()
     target_compile_definitions(${target} INTERFACE $<$<PLATFORM_ID:Linux>:_GNU_SOURCE>
+                               $<$<PLATFORM_ID:Emscripten>:_GNU_SOURCE>
                                $<$<PLATFORM_ID:Windows>:_CRT_SECURE_NO_WARNINGS>
                                $<$<PLATFORM_ID:Windows>:__USE_MINGW_ANSI_STDIO=1>)
 endforeach()
@@ -169,6 +170,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
     set(frit_kernel_folder x86)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
     set(frit_kernel_folder arm)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm32")
+    set(frit_kernel_folder wasm)
 endif()
 
 # Removes the files whose suffix names another operating system, or a library that was not found.
@@ -185,6 +188,15 @@ function(frit_drop_foreign list)
     else()
         list(FILTER sources EXCLUDE REGEX "_win\\.c$")
     endif()
+    set(web ${sources})
+    list(FILTER web INCLUDE REGEX "_web\\.c$")
+    if(EMSCRIPTEN)   # the browser's files replace those of POSIX systems with the same name
+        list(TRANSFORM web REPLACE "_web\\.c$" "_posix.c")
+        list(FILTER sources EXCLUDE REGEX "/backend/(cuda|webgpu)/|/placement/kernels\\.c$")
+    endif()
+    if(web)
+        list(REMOVE_ITEM sources ${web})
+    endif()
     set(${list} ${sources} PARENT_SCOPE)
 endfunction()
 
@@ -194,6 +206,7 @@ function(frit_kernel_sources list)
         file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/${frit_kernel_folder}/*.c
              ${CMAKE_SOURCE_DIR}/src/quant/${frit_kernel_folder}/*.c)
     endif()
+    list(FILTER kernels EXCLUDE REGEX "_relaxed\\.c$")   # bindings/web adds them to a module of its own
     foreach(file ${kernels})
         frit_isa_flags(${file} flags)
         string(REGEX MATCH "_([a-z0-9]+)\\.c$" suffix ${file})

@@ -494,7 +494,7 @@ static void describe(file *f, const char *path)
     *f = (file){.path = path, .is_c = ends(path, ".c"), .is_header = ends(path, ".h")};
     f->in_src = starts(path, "src/");
     f->in_kernels = starts(path, "src/backend/cpu/x86/") || starts(path, "src/backend/cpu/arm/") ||
-                    starts(path, "src/backend/cpu/tmpl/");
+                    starts(path, "src/backend/cpu/wasm/") || starts(path, "src/backend/cpu/tmpl/");
     f->is_page = ends(path, ".md");
     for (size_t i = 0; i < COUNT(plain_prose); i++) f->is_plain |= starts(path, plain_prose[i]);
     f->may_be_long = is_listed(long_files, COUNT(long_files), path);

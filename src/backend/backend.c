@@ -8,8 +8,10 @@
 
 static const frit_backend *rows[] = {
     NULL,   // the backend of a test
+#if !defined(__wasm__)
     &frit_backend_cuda,
     &frit_backend_webgpu,
+#endif
     &frit_backend_cpu,
 };
 

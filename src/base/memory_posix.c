@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The machine's memory and its free part: Linux (and its control groups), macOS, other POSIX systems.
+// The machine's memory and its free part: Linux (and its control groups), macOS, a WebAssembly heap, other POSIX
+// systems.
 #include "base/machine/cpu.h"
 
 #include <stdio.h>
@@ -72,6 +73,22 @@ uint64_t frit_memory_available(void)
     if (result != KERN_SUCCESS) return 0;
     uint64_t n_pages = (uint64_t)stat.free_count + stat.external_page_count + stat.purgeable_count;
     return n_pages * (uint64_t)vm_kernel_page_size;
+}
+
+#elif defined(__EMSCRIPTEN__)
+#include <emscripten/heap.h>
+#include <malloc.h>
+
+uint64_t frit_memory_total(void)
+{
+    return emscripten_get_heap_max();
+}
+
+// The bytes by which the heap can grow, and memory that was freed.
+uint64_t frit_memory_available(void)
+{
+    const struct mallinfo info = mallinfo();
+    return emscripten_get_heap_max() - emscripten_get_heap_size() + (uint64_t)info.fordblks;
 }
 
 #else

@@ -12,13 +12,23 @@ static const frit_isa rows[] = {
 #define ISA_ANY ROW
 #if defined(__x86_64__) || defined(_M_X64)
 #define ISA_X86 ROW
-#define ISA_ARM SKIP
-#elif defined(__aarch64__) || defined(_M_ARM64)
-#define ISA_X86 SKIP
-#define ISA_ARM ROW
 #else
 #define ISA_X86 SKIP
+#endif
+#if defined(__aarch64__) || defined(_M_ARM64)
+#define ISA_ARM ROW
+#else
 #define ISA_ARM SKIP
+#endif
+#if defined(__wasm__)
+#define ISA_WASM ROW
+#else
+#define ISA_WASM SKIP
+#endif
+#if defined(FRIT_RELAXED_SIMD)
+#define ISA_RELAXED ROW
+#else
+#define ISA_RELAXED SKIP
 #endif
 #include "backend/cpu/isa.def"
 };

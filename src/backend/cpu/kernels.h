@@ -349,9 +349,13 @@ const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, unsigne
 #define ISA_ANY(name, kinds, features) void frit_install_##name(frit_kernels *kernels);
 #define ISA_X86                        ISA_ANY
 #define ISA_ARM                        ISA_ANY
+#define ISA_WASM                       ISA_ANY
+#define ISA_RELAXED                    ISA_ANY
 #include "backend/cpu/isa.def"
 #undef ISA_ANY
 #undef ISA_X86
 #undef ISA_ARM
+#undef ISA_WASM
+#undef ISA_RELAXED
 void frit_install_scalar_descend(frit_kernels *kernels);   // a part of frit_install_scalar
 void frit_install_scalar_state(frit_kernels *kernels);     // a part of frit_install_scalar

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Asks the processor: cpuid on x86, the operating system on ARM. Other processors report no features.
+// Asks the processor: cpuid on x86, the operating system on ARM. A WebAssembly module has the features that it was
+// compiled for. Other processors report no features.
 #include "base/machine/cpu.h"
 #include "base/thread/thread.h"
 
@@ -211,6 +212,22 @@ static void detect_name(char *out)
 }
 
 #endif
+
+#elif defined(__wasm__)
+
+static unsigned detect_features(void)
+{
+#if defined(FRIT_RELAXED_SIMD)
+    return FRIT_CPU_SIMD128 | FRIT_CPU_RELAXED_SIMD;
+#else
+    return FRIT_CPU_SIMD128;
+#endif
+}
+
+static void detect_name(char *out)
+{
+    out[0] = 0;
+}
 
 #else
 

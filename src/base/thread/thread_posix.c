@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Threads and sleeping on Linux (futex), macOS and the other POSIX systems (mutex and condition variable).
+// Threads and sleeping on Linux (futex), in WebAssembly (its own instructions), on macOS and the other POSIX systems
+// (mutex and condition variable).
 #include "base/machine/nodes.h"
 #include "base/os.h"
 #include "base/thread/thread.h"
@@ -15,7 +16,29 @@
 #include <sys/syscall.h>
 #endif
 
+#if defined(__linux__) || defined(__wasm__)
+
 #if defined(__linux__)
+static void wait_on(_Atomic uint32_t *value, uint32_t seen)
+{
+    syscall(SYS_futex, value, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void wake_all(_Atomic uint32_t *value)
+{
+    syscall(SYS_futex, value, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+}
+#else
+static void wait_on(_Atomic uint32_t *value, uint32_t seen)
+{
+    __builtin_wasm_memory_atomic_wait32((int *)(void *)value, (int)seen, -1);
+}
+
+static void wake_all(_Atomic uint32_t *value)
+{
+    __builtin_wasm_memory_atomic_notify((int *)(void *)value, 0x7fffffff);
+}
+#endif
 
 frit_status frit_os_word_init(frit_os_word *word)
 {
@@ -28,19 +51,18 @@ void frit_os_word_deinit(frit_os_word *word)
     (void)word;
 }
 
-// The sleeper counts itself before the kernel compares the value, the waker changes the value before it looks at
+// The sleeper counts itself before wait_on compares the value, the waker changes the value before it looks at
 // the count; both orders are sequentially consistent, so at least one of them sees the other.
 void frit_os_word_sleep(frit_os_word *word, uint32_t seen)
 {
     atomic_fetch_add(&word->n_sleeping, 1);
-    if (atomic_load(&word->value) == seen) syscall(SYS_futex, &word->value, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    if (atomic_load(&word->value) == seen) wait_on(&word->value, seen);
     atomic_fetch_sub(&word->n_sleeping, 1);
 }
 
 void frit_os_word_wake(frit_os_word *word)
 {
-    if (atomic_load(&word->n_sleeping) > 0)
-        syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+    if (atomic_load(&word->n_sleeping) > 0) wake_all(&word->value);
 }
 
 #else
