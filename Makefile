@@ -22,7 +22,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-ray test-gpu test-webgpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu test-webgpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -138,6 +138,21 @@ test-web-ui:
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release --target frit test_server_tools
 	@node tests/server/web_ui/run.mjs build/release/frit
+
+## make web        builds the modules for browsers, frit.js and frit-relaxed.js, into build/web (docs/dev/web.md)
+web:
+	@tools/setup wasm
+	@$(CONFIGURE) web
+	@$(BUILD) web --target frit frit-relaxed
+
+## make test-web   tests them and their kernels in Node, Chromium and Firefox, beside the command with the reference kernels
+test-web:
+	@tools/setup wasm-test
+	@$(CONFIGURE) release
+	@$(BUILD) release --target frit
+	@$(CONFIGURE) web
+	@$(BUILD) web
+	@node tests/web/run.mjs build/web build/release/frit $(ENGINES)
 
 ## make test-structured  answers from random logits: 200 in each format of tool calls, under schemas, read by other programs
 test-structured:
