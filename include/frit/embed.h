@@ -12,15 +12,21 @@ extern "C" {
 // ---------------------------------------------------------------------------------------- embeddings
 
 typedef struct frit_embed_options {
-    // The pooling of an item's hidden states to one vector: "mean", "cls" (the first token), "last", "rank" (the scores
-    // of the model's classifier), or "none": a vector for each token. NULL: the pooling that the model's files name,
-    // otherwise mean for encoders and last for other models.
+    // The pooling of an item's hidden states to one vector: "mean", "cls" (the first token), "last", "max",
+    // "mean_sqrt_len" (the sum divided by the root of the number of tokens), "weighted_mean" (token i has the weight
+    // i + 1), or several of these joined by "+", whose vectors are concatenated. The model's dense layers follow.
+    // "splade" and "splade_sum" give a number for each token of the vocabulary, most of them 0, by a masked-LM head.
+    // "rank" gives the scores of the model's classifier, "none" a vector for each token. NULL: the pooling that the
+    // model's files name, otherwise mean for encoders and last for other models.
     const char *pooling;
     // "l2": length 1, "l1": absolute values sum to 1, "max": the largest absolute value is 1, "none". NULL: "l2", or
-    // "none" for scores.
+    // "none" for scores and splade.
     const char *normalize;
     int32_t n_dims;   // keep the first n_dims numbers of each vector, before normalization; 0: all
-    uint64_t reserved[8];
+    // The model's prompt that is put before each text (frit_embed_prompt); NULL: its default prompt, if it has one.
+    // Items that are tokens get none.
+    const char *prompt_name;
+    uint64_t reserved[7];
 } frit_embed_options;
 
 typedef struct frit_embed_item {   // a text, tokenized with FRIT_TEXT_SPECIAL; or tokens
@@ -38,10 +44,15 @@ typedef void (*frit_embed_fn)(void *ctx, size_t item, size_t i, const float *val
 // Embeds the items in sessions of its own, many in one step if the batch and the cache have room; queued tokens of
 // other sessions run too. Works for every kind of model. FRIT_E_INVALID for an item without tokens or longer than the
 // context, ids outside the vocabulary, unknown names, or n_dims above the size of a vector; FRIT_E_LIMIT if other
-// sessions fill the cache; FRIT_E_UNSUPPORTED for "rank" without a classifier. Items that ended before a failure have
+// sessions fill the cache; FRIT_E_UNSUPPORTED for "rank" without a classifier and
+// "splade" without a masked-LM head. Items that ended before a failure have
 // been passed to the function.
 FRIT_API frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item *items, size_t n_items,
                                       const frit_embed_options *options, frit_embed_fn row, void *row_ctx);
+// Finds the text that the model's files want before texts of a kind, such as "query" or "document". NULL: the default,
+// which is empty in most models. The text lives as long as the model. FRIT_E_INVALID, with the names that there are, if
+// the model has no such prompt.
+FRIT_API frit_status frit_embed_prompt(const frit_model *model, const char *name, const char **text, size_t *n_bytes);
 // Sets *n to the size of the vectors that frit_embed_texts gives with these options. Fails as frit_embed_texts would.
 FRIT_API frit_status frit_embed_width(const frit_model *model, const frit_embed_options *options, size_t *n);
 

@@ -69,7 +69,7 @@ typedef enum frit_model_kind {
 
 typedef struct frit_model_info {
     frit_model_kind kind;
-    const char *pooling;   // the default of frit_embed_options.pooling: "mean", "cls", "last", "rank", "none"
+    const char *pooling;   // the default of frit_embed_options.pooling: such as "mean"
     const char *path;
     const char *format;         // "GGUF v3", "safetensors"
     const char *architecture;   // "llama"

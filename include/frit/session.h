@@ -73,8 +73,8 @@ typedef struct frit_push_options {
 //
 // Models in which every token sees all others (encoders, LLaDA, Dream) run a whole session in one step. In these
 // models, tokens that ran before become pending again, without results; all pending tokens must request one kind of
-// result; and FRIT_E_MEMORY means that a step has no room for the session's tokens. Encoders have no logits:
-// FRIT_E_UNSUPPORTED for FRIT_OUTPUT_LAST and FRIT_OUTPUT_ALL.
+// result; and FRIT_E_MEMORY means that a step has no room for the session's tokens. Encoders generate no text:
+// FRIT_E_UNSUPPORTED for FRIT_OUTPUT_LAST, and without a masked-LM head for FRIT_OUTPUT_ALL.
 FRIT_API frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                                        const frit_push_options *options);
 // For encoder-decoders (T5): sets the source text that the decoder attends to, and forgets the session's tokens. The

@@ -25,12 +25,15 @@
     X(command_r) \
     X(dbrx) \
     X(deci) \
+    X(deberta) \
     X(deepseek) \
     X(deepseek2) \
     X(deepseek2_ocr) \
     X(deepseek32) \
     X(dots1) \
     X(dream) \
+    X(electra) \
+    X(embedding_gemma2) \
     X(ernie4_5) \
     X(ernie4_5_moe) \
     X(eurobert) \
@@ -44,6 +47,7 @@
     X(gemma3) \
     X(gemma3n) \
     X(gemma4) \
+    X(gemma_embedding) \
     X(glm4) \
     X(glm4moe) \
     X(glm_dsa) \
@@ -64,6 +68,8 @@
     X(jais) \
     X(jais2) \
     X(jamba) \
+    X(jina_bert_v2) \
+    X(jina_bert_v3) \
     X(kimi_k3) \
     X(kimi_linear) \
     X(laguna) \
@@ -73,6 +79,7 @@
     X(llada_moe) \
     X(llama) \
     X(llama4) \
+    X(llama_embed) \
     X(maincoder) \
     X(mamba) \
     X(mamba2) \
@@ -85,12 +92,16 @@
     X(mistral3) \
     X(mistral4) \
     X(modern_bert) \
+    X(mpnet) \
     X(mpt) \
     X(muse_glimmer) \
     X(nanbeige) \
     X(nemotron) \
     X(nemotron_h) \
     X(nemotron_h_moe) \
+    X(neo_bert) \
+    X(nomic_bert) \
+    X(nomic_bert_moe) \
     X(olmo) \
     X(olmo2) \
     X(olmoe) \

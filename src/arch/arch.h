@@ -51,10 +51,11 @@ struct frit_arch {
     frit_gating gating;        // used if the file has none; NONE: softmax
     bool expert_normalize;     // the weights of the chosen experts are divided by their sum
     bool norm_embedding;       // a norm without weights after the embedding
-    bool is_encoder;           // bidirectional; the result is hidden states, not logits
+    bool is_encoder;           // bidirectional; the result is hidden states, or logits of a masked-LM head
     bool is_encoder_decoder;   // the encoder's layers, then the decoder's, with cross attention
     bool ranks_by_mean;        // the classification head reads the mean with GELU, not the first token with tanh
     bool averages_shared;      // the output of routed and shared experts is averaged, not added
+    bool ranks_by_gelu;        // the classification head reads the first token with GELU
     bool no_out_norm;          // no final norm, because layers end with one
     bool qkv_in_thirds;        // fused q, k and v begin at thirds of the rows, whatever their sizes
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, if more than `act` is applied
@@ -92,6 +93,8 @@ typedef struct frit_build_options {
     int32_t first_layer;             // above 0: the graph begins with this layer, which reads rows that are given
     const frit_adapters *adapters;   // must outlive the graph; NULL: none
 } frit_build_options;
+// False for encoders without a masked-LM head, which give hidden states only.
+bool frit_arch_has_logits(const frit_arch *arch, const frit_weights *weights);
 // True if layers read nothing but the residual, so that a graph may begin with any of them.
 bool frit_arch_can_begin_later(const frit_arch *arch, const frit_hparams *hp);
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,

@@ -15,6 +15,7 @@ static const struct {
     {"rope_freqs.weight", ""},      // in files of architectures that do not read it
     {"", ".rotary_emb.inv_freq"},   // computed from the hyperparameters instead
     {"cls.", ""},                   // a classifier head in a file of a language model
+    {"dense_", ""},                 // layers after pooling (engine/session/dense.c)
 };
 
 typedef struct binder {
@@ -183,9 +184,21 @@ static frit_status bind_companions(binder *b, const frit_weight_row *row, const 
 static bool may_be_absent(const binder *b, const frit_weight_row *row, int32_t i_layer, const frit_weights *weights)
 {
     const frit_layer *layer = &weights->layers[i_layer];
-    const bool is_fused = frit_has(row->flags & FRIT_WEIGHT_STACK ? &layer->gate_up_experts : &layer->qkv);
-    if (row->flags & FRIT_WEIGHT_OR_FUSED && is_fused) return true;
+    const bool is_ffn = row->offset >= offsetof(frit_layer, ffn) && row->offset < offsetof(frit_layer, act_scale);
+    const frit_weight *fused = is_ffn ? &layer->gate_up : &layer->qkv;
+    if (row->flags & FRIT_WEIGHT_STACK) fused = &layer->gate_up_experts;
+    if (row->flags & FRIT_WEIGHT_OR_FUSED && frit_has(fused)) return true;
     return frit_weight_may_be_absent(row, b->hp, i_layer);
+}
+
+// Finds the tensor of a row. A tensor of a fused matrix may have the name of one of its parts.
+static const frit_tensor *take_of_row(binder *b, const frit_weight_row *row, const char *name, size s)
+{
+    const frit_tensor *tensor = frit_checkpoint_find(b->ckpt, name);
+    if (!tensor) return NULL;
+    if (row->flags & FRIT_WEIGHT_IF_FITS && (tensor->shape[0] != s.out || tensor->shape[1] != s.in)) return NULL;
+    if (row->flags & FRIT_WEIGHT_OR_FUSED && b->bound[tensor - b->ckpt->tensors]) return NULL;
+    return take(b, name);
 }
 
 static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_layer, const frit_weights *weights,
@@ -198,7 +211,7 @@ static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_lay
     const size s = {is_stack ? frit_dim_size(b->hp, lhp, row->n) : 0, frit_dim_size(b->hp, lhp, row->out),
                     frit_dim_size(b->hp, lhp, row->in)};
     if (s.out == 0 || s.in == 0 || (is_stack && s.n == 0)) return FRIT_OK;
-    const frit_tensor *tensor = take(b, name);
+    const frit_tensor *tensor = take_of_row(b, row, name, s);
     if (!tensor && !weight->w && !may_be_absent(b, row, i_layer, weights)) {
         char expected[96];
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is missing, expected with the shape %s", name,

@@ -106,14 +106,16 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
                                 .chunk = chunked ? hp->attn_chunk : 0,
                                 .alibi = hp->attn_alibi,
                                 .bidirectional = hp->is_bidirectional,
+                                .reach = w->rel_gains ? hp->rel_distance : 0,
                                 .temp_scale = b->attn_temp ? hp->attn_temp_scale : 0,
                                 .temp_offset = hp->attn_temp_offset,
                                 .temp_length = hp->attn_temp_length};
     const int64_t n_head = q ? q->shape[1] : 0, v_dim = v ? v->shape[2] : b->lhp->v_dim;
     if (!b->lhp->shares_kv) b->written[b->i_layer] = frit_kv_write(b->g, k, v, b->i_layer);
     frit_node *written = b->written[kv_layer];
-    frit_node *y = b->chosen ? frit_attend_sparse(b->g, q, written, b->chosen, attend, v_dim)
-                             : frit_attend_with_sinks(b->g, q, written, weight(b, w->sinks.w), attend, v_dim);
+    frit_node *y = b->chosen      ? frit_attend_sparse(b->g, q, written, b->chosen, attend, v_dim)
+                   : w->rel_gains ? frit_attend_with_gains(b->g, q, written, weight(b, w->rel_gains), attend, v_dim)
+                                  : frit_attend_with_sinks(b->g, q, written, weight(b, w->sinks.w), attend, v_dim);
     return join_heads(b, y, n_head, v_dim);
 }
 

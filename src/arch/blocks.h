@@ -62,6 +62,9 @@ frit_node *frit_mixer(frit_build *b, const frit_layer *w, frit_node *x);
 
 // Norms before attention and feed-forward; relative position bias; no RoPE.
 frit_node *frit_layer_t5(frit_build *b, const frit_layer *w, frit_node *x);
+// Computes the bias of scores for each distance, [n_head, 2 * rel_distance + 1], from a table of buckets.
+frit_status frit_relative_gains(const frit_tensor **out, const frit_tensor *buckets, const frit_hparams *hp,
+                                bool both_sides, frit_arena *arena);
 frit_status frit_t5_compute(frit_weights *weights, const frit_hparams *hp, frit_arena *arena);
 
 // ------------------------------------------------------------------------------- recurrent layers (recurrent.c)

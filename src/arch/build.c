@@ -9,7 +9,12 @@ static float or_one(float factor)
 
 static frit_node *build_head(frit_build *b, frit_node *x)
 {
-    x = frit_linear(b, &b->weights->lm_head, x);
+    const frit_weights *weights = b->weights;
+    if (frit_has(&weights->mlm_dense)) {
+        x = frit_activate(b->g, frit_linear(b, &weights->mlm_dense, x), b->hp->act);
+        x = frit_norm(b, &weights->mlm_norm, x);
+    }
+    x = frit_linear(b, &weights->lm_head, x);
     x = frit_scale(b->g, x, or_one(b->hp->logit_scale));
     return frit_softcap(b->g, x, b->hp->logit_softcap);
 }
@@ -40,6 +45,11 @@ static frit_node *build_embedding(frit_build *b)
     if (frit_has(&weights->pos_embd)) x = add_positions(b, x);
     if (frit_has(&weights->tok_norm) || b->arch->norm_embedding) x = frit_norm(b, &weights->tok_norm, x);
     return b->embedding = x;
+}
+
+bool frit_arch_has_logits(const frit_arch *arch, const frit_weights *weights)
+{
+    return !arch->is_encoder || frit_has(&weights->mlm_dense);
 }
 
 bool frit_arch_can_begin_later(const frit_arch *arch, const frit_hparams *hp)
@@ -87,6 +97,8 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     if (keeps) frit_graph_add_result(g, x);
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));
     if (norms && !keeps) x = frit_norm(&b, &weights->out_norm, x);
-    g->output = arch->is_encoder || encodes || (options && options->hidden) ? x : build_head(&b, x);
+    if (frit_has(&weights->out_proj)) x = frit_linear(&b, &weights->out_proj, x);
+    const bool has_head = !encodes && frit_arch_has_logits(arch, weights);
+    g->output = !has_head || (options && options->hidden) ? x : build_head(&b, x);
     return frit_graph_check(g);
 }

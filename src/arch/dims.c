@@ -57,6 +57,10 @@ static int64_t resolve_rare(const frit_hparams *hp, const frit_layer_hparams *lh
         return lhp->n_head * (int64_t)(hp->gates_elements ? lhp->v_dim : 1);
     case FRIT_DIM_LATENT:
         return hp->n_expert_latent;
+    case FRIT_DIM_EMBD_IN:
+        return hp->n_embd_in > 0 ? hp->n_embd_in : hp->n_embd;
+    case FRIT_DIM_EMBD_OUT:
+        return frit_hidden_width(hp);
     case FRIT_DIM_INDEX_HEADS:
         return hp->index.n_head;
     case FRIT_DIM_INDEX:
@@ -241,6 +245,7 @@ static frit_status list_one(const frit_arch *arch, const frit_hparams *hp, size_
     const bool is_stack = row->flags & FRIT_WEIGHT_STACK;
     const int64_t out = frit_dim_size(hp, lhp, row->out), in = frit_dim_size(hp, lhp, row->in);
     const int64_t n = is_stack ? frit_dim_size(hp, lhp, row->n) : 1;
+    if (row->flags & FRIT_WEIGHT_IF_FITS) return FRIT_OK;   // the other form is listed
     if (n < 1 || out < 1 || in < 1 || is_taken(arch, hp, i_row, i_layer)) return FRIT_OK;
     char base[96];
     frit_listed_tensor tensor = {

@@ -35,6 +35,8 @@ static const hparam rows[] = {
     {"attention.relative_buckets_count",     INT,   MODEL(rel_buckets),     4,    1024,    32,    CHOSEN},
     {"context_length",                       INT,   MODEL(n_ctx_train),     1,    1 << 30, 0,     REQUIRED},
     {"embedding_length",                     INT,   MODEL(n_embd),          1,    1 << 20, 0,     REQUIRED},
+    {"embedding_length_input",               INT,   MODEL(n_embd_in),       1,    1 << 20, 0,     CHOSEN},
+    {"embedding_length_out",                 INT,   MODEL(n_embd_out),      1,    1 << 20, 0,     CHOSEN},
     {"vocab_size",                           INT,   MODEL(n_vocab),         1,    1 << 24, 0,     0},
     {"attention.layer_norm_rms_epsilon",     FLOAT, MODEL(rms_eps),         0,    1,       0,     0},
     {"attention.layer_norm_epsilon",         FLOAT, MODEL(layer_norm_eps),  0,    1,       0,     0},
@@ -104,6 +106,7 @@ static const hparam rows[] = {
     {"full_attention_interval",              INT,   MODEL(recurrent.interval), 0, 65536,   0,     CHOSEN},
     {"leading_dense_block_count",            INT,   MODEL(n_layer_dense),   0,    65536,   0,     CHOSEN},
     {"interleave_moe_layer_step",            INT,   MODEL(expert_step),     0,    65536,   0,     CHOSEN},
+    {"moe_every_n_layers",                   INT,   MODEL(expert_step),     0,    65536,   0,     CHOSEN},
     {"rope.dimension_count",                 INT,   ROPE(dim),              2,    65536,   0,     0},
     {"rope.freq_base",                       FLOAT, ROPE(base),             1,    1e15,    10000, 0},
     {"rope.freq_base_swa",                   FLOAT, MODEL(rope_swa.base),   0,    1e15,    0,     0},
@@ -624,7 +627,7 @@ frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs
     for (int32_t i = 0; i < frit_arch_n_cache_layers(hp); i++) {
         const int32_t i_layer = hp->n_layer_dec > 0 ? hp->n_layer_enc + i % hp->n_layer_dec : i;
         const frit_layer_hparams *lhp = &hp->layers[i_layer];
-        if (lhp->n_head_kv == 0 || lhp->shares_kv) {
+        if (lhp->n_head_kv == 0 || lhp->shares_kv || hp->has_no_cache) {
             specs[i] = (frit_cache_spec){.kind = FRIT_CACHE_NONE, .n_state = lhp->n_state};
             continue;
         }

@@ -80,6 +80,7 @@ typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;
 
 typedef struct frit_hparams {
     int32_t n_vocab, n_ctx_train, n_embd, n_layer;
+    int32_t n_embd_in, n_embd_out;       // width of the table of embeddings, and of results; 0: n_embd
     int32_t n_layer_enc, n_layer_dec;    // of n_layer, in encoder-decoders and their encoders alone
     int32_t rel_buckets, rel_distance;   // relative positions: buckets, and the largest distance
     int32_t decoder_start;               // the token that a decoder begins with
@@ -96,6 +97,7 @@ typedef struct frit_hparams {
     bool is_parallel;                                // attention and feed-forward read the same input
     bool is_causal;                                  // from the file
     bool is_bidirectional;                           // every token attends to all others
+    bool has_no_cache;                               // attention reads rows of the step, no keys and values of a cache
     int32_t pooling;                                 // frit_pooling of embeddings; -1: not in the file
     int32_t n_loops;                                 // number of times that all layers run; 0: once
     bool is_rope_listed;                             // the file lists the layers with RoPE
@@ -134,6 +136,12 @@ typedef struct frit_hparams {
     frit_rope_table rope_table, rope_swa_table;   // from rope.c
     frit_layer_hparams *layers;                   // [n_layer + n_layer_next]
 } frit_hparams;
+
+// Returns the number of elements of the hidden states that an encoder gives.
+static inline int32_t frit_hidden_width(const frit_hparams *hp)
+{
+    return hp->n_embd_out > 0 ? hp->n_embd_out : hp->n_embd;
+}
 
 frit_status frit_hparams_read(frit_hparams *hp, const frit_arch *arch, const frit_checkpoint *ckpt, frit_arena *arena);
 // Fills hp->rope_table and hp->rope_swa_table for sequences of up to n_ctx positions. With dynamic NTK scaling the

@@ -12,11 +12,13 @@ frit_node *frit_per_layer_begin(frit_build *b, frit_node *x)
     const int64_t n = hp->n_embd_layer, n_layer = hp->n_layer;
     frit_graph *g = b->g;
     if (n == 0) return x;
-    frit_node *own = frit_embed(g, frit_weight_node(g, w->layer_embd.w), b->tokens);
-    own = frit_scale(g, own, sqrtf((float)n));
     frit_node *projected = frit_scale(g, frit_linear(b, &w->layer_proj, x), 1 / sqrtf((float)hp->n_embd));
     projected = frit_norm(b, &w->layer_proj_norm, frit_reshape(g, projected, 2, (int64_t[]){n_layer, n}));
     projected = frit_reshape(g, projected, 1, (int64_t[]){n_layer * n});
+    b->per_layer = projected;
+    if (!frit_has(&w->layer_embd)) return x;
+    frit_node *own = frit_embed(g, frit_weight_node(g, w->layer_embd.w), b->tokens);
+    own = frit_scale(g, own, sqrtf((float)n));
     b->per_layer = frit_scale(g, frit_add(g, projected, own), sqrtf(0.5f));
     return x;
 }

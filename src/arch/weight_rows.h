@@ -147,6 +147,29 @@
     FRIT_LAYER_WEIGHT(q, "attn_q", N_Q_2, N_EMBD, FRIT_WEIGHT_UNBIASED),                                              \
     FRIT_LAYER_WEIGHT(k, "attn_k", N_K,   N_EMBD, FRIT_WEIGHT_UNBIASED),                                              \
     FRIT_LAYER_WEIGHT(v, "attn_v", N_V,   N_EMBD, FRIT_WEIGHT_UNBIASED)
+// BERT and its successors: all but positions and feed-forward.
+#define FRIT_WEIGHTS_BERT_LAYER                                                                       \
+    FRIT_WEIGHTS_QKV(0),                                                                              \
+    FRIT_ROW_O(0),                                                                                 \
+    FRIT_ROW_NORM(post_attn_norm, "attn_output_norm"),                                             \
+    FRIT_ROW_NORM(post_ffn_norm,  "layer_output_norm")
+#define FRIT_WEIGHTS_BERT                                                                             \
+    FRIT_MODEL_WEIGHT(tok_embd,  "token_embd",      N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),           \
+    FRIT_MODEL_WEIGHT(type_embd, "token_types",     N_EMBD,  1,                                    \
+                      FRIT_WEIGHT_FIRST_ROW | FRIT_WEIGHT_TABLE | FRIT_WEIGHT_OPTIONAL),           \
+    FRIT_MODEL_WEIGHT(tok_norm,  "token_embd_norm", N_EMBD,  1,      0),                           \
+    FRIT_WEIGHTS_BERT_LAYER
+// A head that predicts masked tokens, which files of encoders may have.
+#define FRIT_WEIGHTS_MASKED_LM                                                                        \
+    FRIT_MODEL_WEIGHT(mlm_dense, "mlm.dense", N_EMBD,  N_EMBD, FRIT_WEIGHT_OPTIONAL),              \
+    FRIT_MODEL_WEIGHT(mlm_norm,  "mlm.norm",  N_EMBD,  1,      FRIT_WEIGHT_OPTIONAL),              \
+    FRIT_MODEL_WEIGHT(lm_head,   "output",    N_VOCAB, N_EMBD, FRIT_WEIGHT_OR_TOK_EMBD)
+// Gate and up in matrices of their own, or in one, gate first.
+#define FRIT_WEIGHTS_GATED_OR_FUSED                                                                   \
+    FRIT_LAYER_WEIGHT(gate_up,  "ffn_up",   N_FF_2, N_EMBD, FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_IF_FITS), \
+    FRIT_LAYER_WEIGHT(ffn.gate, "ffn_gate", N_FF,   N_EMBD, FRIT_WEIGHT_OR_FUSED),                 \
+    FRIT_LAYER_WEIGHT(ffn.up,   "ffn_up",   N_FF,   N_EMBD, FRIT_WEIGHT_OR_FUSED),                 \
+    FRIT_LAYER_WEIGHT(ffn.down, "ffn_down", N_EMBD, N_FF,   0)
 #define FRIT_WEIGHTS_T5(flags)                                                                        \
     FRIT_LAYER_WEIGHT(attn_norm, "attn_norm",  N_EMBD,    1,      flags),                          \
     FRIT_LAYER_WEIGHT(q,         "attn_q",     N_Q,       N_EMBD, flags),                          \

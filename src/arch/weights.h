@@ -46,6 +46,7 @@ typedef struct frit_layer {
     frit_weight attn_res_score, ffn_res_score;   // of the residual bank and the current residual
     frit_weight rel_bias;                        // of scores, for each bucket of distances
     const frit_tensor *rel_gains;                // of scores, for each distance: computed (t5.c)
+    const frit_tensor *rel_k, *rel_q;            // keys and queries of distances: computed (deberta.c)
     frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // cross attention
     frit_weight unused;                                           // weights of parts that frit does not run
     // Fused matrices in files; bound as views q, k, v and gate, up.
@@ -70,7 +71,10 @@ typedef struct frit_layer {
 } frit_layer;
 
 typedef struct frit_weights {
-    frit_weight tok_embd, type_embd, pos_embd, tok_norm, out_norm, enc_norm, lm_head;
+    frit_weight tok_embd, type_embd, pos_embd, tok_norm, tok_proj, out_norm, out_proj, enc_norm, lm_head;
+    frit_weight mlm_dense, mlm_norm;   // of a masked-LM head, before lm_head
+    frit_weight rel_bias;              // of all layers: biases of scores, or embeddings, for each bucket of distances
+    frit_weight rel_norm;              // of these embeddings
     frit_weight rope_freqs, rope_long, rope_short;
     frit_weight altup_proj, altup_merge;   // of all streams except the first
     frit_weight layer_embd, layer_proj,
@@ -86,6 +90,8 @@ typedef enum frit_dim {
     FRIT_DIM_1,
     FRIT_DIM_N_VOCAB,
     FRIT_DIM_N_EMBD,
+    FRIT_DIM_EMBD_IN,    // of the table of embeddings
+    FRIT_DIM_EMBD_OUT,   // of the last hidden state after its projection
     FRIT_DIM_N_CTX,
     FRIT_DIM_N_FF,
     FRIT_DIM_N_FF_2,   // gate and up
@@ -174,6 +180,7 @@ enum {
     FRIT_WEIGHT_FIRST_ROW = 1 << 17,    // only the first row of a matrix, bound as a vector
     FRIT_WEIGHT_ENC = 1 << 18,          // of encoder layers, the first n_layer_enc: "enc.blk.N.NAME"
     FRIT_WEIGHT_DEC = 1 << 19,          // of decoder layers, after the encoder's: "dec.blk.N.NAME"
+    FRIT_WEIGHT_IF_FITS = 1 << 20,      // of a fused matrix: absent if its tensor has another shape
 };
 
 // One row of a weight list. The weight is absent in layers in which a dimension of its row is 0.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Information about a model: its description, tensors, files and metadata.
-#include "engine/session/classifier.h"
+#include "engine/session/pooling.h"
 #include "engine/kv/kv.h"
 
 #include "convert/convert.h"
@@ -92,6 +92,14 @@ static frit_model_kind kind_of(const frit_arch *arch)
     return arch && arch->is_encoder ? FRIT_KIND_ENCODER : FRIT_KIND_DECODER;
 }
 
+static frit_status copy_pooling(frit_model *model)
+{
+    char names[96];
+    FRIT_TRY(frit_model_pooling(model, names));
+    model->info.pooling = frit_arena_text(&model->arena, names, strlen(names));
+    return model->info.pooling ? FRIT_OK : frit_fail_memory(sizeof names, "the names of pooling");
+}
+
 frit_status frit_model_describe(frit_model *model)
 {
     const frit_checkpoint *ckpt = model->ckpt;
@@ -101,7 +109,6 @@ frit_status frit_model_describe(frit_model *model)
     *info = (frit_model_info){
         .kind = kind_of(model->arch),
         .decoder_start = hp->decoder_start,
-        .pooling = frit_pooling_names[frit_model_pooling(model)],
         .path = ckpt->path,
         .format = ckpt->format,
         .file_type = file_type_of(ckpt),
@@ -131,6 +138,7 @@ frit_status frit_model_describe(frit_model *model)
         info->n_bytes += ckpt->tensors[i].n_bytes;
     }
     if (!model->vocab_only) count_token(model, info);
+    FRIT_TRY(copy_pooling(model));
     FRIT_TRY(copy_text(model, "general.architecture", &info->architecture));
     FRIT_TRY(copy_text(model, "general.name", &info->name));
     return copy_keys(model);

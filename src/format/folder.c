@@ -106,11 +106,17 @@ static size_t base_prefix(const frit_hf_family *family, const char **prefix)
     return dot ? (size_t)(dot + 1 - row->name) : 0;
 }
 
+// True for rows of a head that the model's class does not have.
+static bool is_left_out(const frit_hf *hf, const frit_hf_tensor *row)
+{
+    return (row->of_classifier && !frit_hf_is_classifier(hf)) || (row->of_masked_lm && !frit_hf_is_masked_lm(hf));
+}
+
 static frit_status find_row(const frit_hf *hf, const char *name, place_of *at)
 {
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
-        if (row->none || !match(name, row, at) || (row->of_classifier && !frit_hf_is_classifier(hf))) continue;
+        if (row->none || !match(name, row, at) || is_left_out(hf, row)) continue;
         if (at->layer >= n_layers_of(hf, row) + hf->n_next) continue;
         if (row->of_attention && !frit_hf_has_attention(hf, at->layer)) continue;
         if (row->whole || row->is_key || strcmp(at->part, "weight") == 0) return FRIT_OK;
@@ -293,9 +299,39 @@ static frit_status name_in_next_layer(const folder *f, const char **name)
     return FRIT_OK;
 }
 
+// Returns the number of consecutive layers that share the weights of a layer in the files.
+static frit_status count_sharing(const frit_hf *hf, int64_t *n)
+{
+    double n_groups = 0;
+    const char *key = hf->family->groups_key;
+    *n = 1;
+    if (!key) return FRIT_OK;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", key, FRIT_HF_LAYERS, &n_groups));
+    const int64_t n_layer = (int64_t)frit_hf_written(hf, "block_count"), n_group = (int64_t)n_groups;
+    if (n_group < 1 || n_layer % n_group != 0)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s is %.0f, expected a divisor of the %lld layers", hf->path,
+                              key, n_groups, (long long)n_layer);
+    *n = n_layer / n_group;
+    return FRIT_OK;
+}
+
+static frit_status add_tensors(folder *f, const place_of *at, frit_tensor *tensor)
+{
+    int64_t n;
+    char name[NAME_BYTES];
+    FRIT_TRY(count_sharing(&f->hf, &n));
+    if (at->layer < 0) n = 1;
+    for (int64_t i = 0; i < n; i++) {
+        write_gguf_name(name, sizeof name, at->row->gguf, at->layer * n + i, at->part);
+        tensor->name = frit_arena_text(&f->hf.ckpt->arena, name, strlen(name));
+        if (!tensor->name) return frit_fail_memory(strlen(name), "a tensor name");
+        FRIT_TRY(frit_checkpoint_add_tensor(f->hf.ckpt, tensor));
+    }
+    return FRIT_OK;
+}
+
 static frit_status place(folder *f, const frit_safetensors_entry *entry)
 {
-    frit_arena *arena = &f->hf.ckpt->arena;
     place_of at;
     const char *stands_for;
     FRIT_TRY(frit_hf_quant_name(&f->quant, entry, &stands_for));
@@ -319,9 +355,7 @@ static frit_status place(folder *f, const frit_safetensors_entry *entry)
         f->n_stacked = count_stacked(&f->hf, at.row->gguf);
         return place_expert(f, &tensor, name, at.expert);
     }
-    tensor.name = frit_arena_text(arena, name, strlen(name));
-    if (!tensor.name) return frit_fail_memory(strlen(name), "a tensor name");
-    return frit_checkpoint_add_tensor(f->hf.ckpt, &tensor);
+    return add_tensors(f, &at, &tensor);
 }
 
 static frit_status keep(void *ctx, const frit_safetensors_entry *entry)
@@ -449,7 +483,7 @@ static frit_status read_folder(folder *f)
 {
     frit_checkpoint *ckpt = f->hf.ckpt;
     FRIT_TRY(frit_hf_read_config(&f->hf));
-    FRIT_TRY(frit_hf_add_pooling(&f->hf, ckpt->path, f->options->log));
+    FRIT_TRY(frit_hf_add_pooling(&f->hf, ckpt->path, f->options));
     FRIT_TRY(frit_hf_add_sampling(&f->hf, ckpt->path));
     FRIT_TRY(frit_hf_quant_read(&f->quant, &f->hf));
     FRIT_TRY(add_name(ckpt));

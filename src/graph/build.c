@@ -2,6 +2,8 @@
 // The constructors: one per op. Each passes a template to frit_node_new.
 #include "graph/node.h"
 
+#include <math.h>
+
 frit_node *frit_input_node(frit_graph *g, frit_input input)
 {
     bool outs = input == FRIT_INPUT_OUT_ROWS;
@@ -206,6 +208,28 @@ frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *writte
                                   int64_t v_dim)
 {
     return frit_attend_with_sinks(g, q, written, gains, attend, v_dim);
+}
+
+frit_node *frit_attend_relative(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *c, frit_node *r,
+                                frit_relate relate)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ATTEND_RELATIVE, .src = {q, k, v, c, r}, .relate = relate});
+}
+
+// As in transformers, in floats: a bucket's edge may depend on their rounding.
+static int64_t log_bucket(const frit_relate *relate, int64_t distance)
+{
+    const int64_t exact = relate->span / 2, far = distance < 0 ? -distance : distance;
+    if (relate->n_distances == 0 || far <= exact) return distance;
+    const float octaves = logf((float)(relate->n_distances - 1) / (float)exact);
+    const float bucket = ceilf(logf((float)far / (float)exact) / octaves * (float)(exact - 1)) + (float)exact;
+    return (int64_t)(distance < 0 ? -bucket : bucket);
+}
+
+int64_t frit_relate_bucket(const frit_relate *relate, int64_t distance)
+{
+    const int64_t i = log_bucket(relate, distance) + relate->span, last = 2 * (int64_t)relate->span - 1;
+    return i < 0 ? 0 : i < last ? i : last;
 }
 
 frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer)

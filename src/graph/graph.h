@@ -95,6 +95,13 @@ typedef struct frit_attend {
     int32_t temp_length;
 } frit_attend;
 
+// Disentangled attention (DeBERTa): scores have terms for the distance between rows, in buckets.
+typedef struct frit_relate {
+    float scale;
+    int32_t span;          // buckets of one side; c and r have 2 * span
+    int32_t n_distances;   // distances up to it share logarithmic buckets; 0: each distance up to span has its own
+} frit_relate;
+
 typedef struct frit_choose {
     int32_t layer;   // layer of the cache
     int32_t n;       // positions that each row chooses
@@ -169,6 +176,7 @@ typedef struct frit_node {
         frit_xielu xielu;               // XIELU
         int64_t begin;                  // SLICE; shape has n
         frit_route route;               // ROUTE
+        frit_relate relate;             // ATTEND_RELATIVE
         frit_experts experts;           // EXPERTS, EXPERTS_MIX
         frit_experts_glu experts_glu;   // EXPERTS_GLU
         bool plain;                     // MIX: a sum without weights
@@ -247,7 +255,11 @@ frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, fri
 frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_attend attend,
                                   int64_t v_dim);   // sinks [H], or NULL
 frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *written, frit_node *gains, frit_attend attend,
-                                  int64_t v_dim);                          // gains [H, 2 * attend.reach + 1]
+                                  int64_t v_dim);
+frit_node *frit_attend_relative(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *c, frit_node *r,
+                                frit_relate relate);
+// The index in c and r for a row that lies `distance` rows after another one.
+int64_t frit_relate_bucket(const frit_relate *relate, int64_t distance);   // gains [H, 2 * attend.reach + 1]
 frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer);   // k [T, 1, D]
 // q [T, H, D], w [T, H]. Result [T, n]: positions as integers.
 frit_node *frit_choose_node(frit_graph *g, frit_node *q, frit_node *w, frit_node *written, frit_choose choose);

@@ -37,6 +37,11 @@ static void print_clamp(const frit_node *node, frit_buf *out)
     frit_buf_printf(out, " %g to %g", (double)node->clamp.low, (double)node->clamp.high);
 }
 
+static void print_relate(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " scale=%g span=%d", (double)node->relate.scale, (int)node->relate.span);
+}
+
 static void print_xielu(const frit_node *node, frit_buf *out)
 {
     const frit_xielu *p = &node->xielu;

@@ -418,6 +418,24 @@ frit_status frit_shape_attend_sparse(frit_node *node)
     return FRIT_OK;
 }
 
+frit_status frit_shape_attend_relative(frit_node *node)
+{
+    const frit_node *q = node->src[0], *k = node->src[1], *v = node->src[2];
+    const frit_relate *relate = &node->relate;
+    FRIT_TRY(frit_shape_like_0(node));
+    bool fits = q->n_dims == 3 && is_f32(v) && v->n_dims == 3;
+    for (int i = 1; i < 5 && fits; i++)
+        fits = is_f32(node->src[i]) && node->src[i]->rows == q->rows && node->src[i]->n_dims == 3 &&
+               node->src[i]->shape[0] == q->shape[0] && node->src[i]->shape[1] == q->shape[1];
+    if (!fits || k->shape[2] != q->shape[2]) return fail_shape(node, 0, 1, "queries, keys and values of equal heads");
+    const int64_t n = 2 * (int64_t)relate->span;
+    if (relate->span < 2 || relate->n_distances < 0 || node->src[3]->shape[2] != n || node->src[4]->shape[2] != n)
+        return frit_fail(FRIT_E_INVALID, "op attend_relative: %d buckets of a side, expected terms for %lld buckets",
+                         (int)relate->span, (long long)n);
+    node->shape[2] = v->shape[2];
+    return FRIT_OK;
+}
+
 frit_status frit_shape_take_rows(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));

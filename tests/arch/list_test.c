@@ -27,7 +27,7 @@ static frit_status look(void *ctx, const frit_listed_tensor *tensor)
         print_message("%s: '%s' is not there\n", f->ckpt->path, tensor->name);
         f->n_bad++;
     }
-    if (!there) return FRIT_OK;
+    if (!there || tensor->row->flags & FRIT_WEIGHT_FIRST_ROW) return FRIT_OK;   // files have more rows
     f->n_found++;
     if (memcmp(there->shape, tensor->shape, sizeof there->shape) == 0) return FRIT_OK;
     char text[96];

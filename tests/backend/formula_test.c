@@ -140,6 +140,29 @@ static void xielu_is_a_parabola_above_zero_and_an_exponential_below(void **state
     expect(&w, (float[]){1.3f * (0.13533528f - 1 + 2) - 1, 1.3f * (-1e-6f + 1e-7f) - 5e-8f, 0.8f * 9 + 1.5f}, 3);
 }
 
+// Row 0 sees equal scores, row 1 scores of 0 and 1.
+static void attend_relative_adds_terms_by_distance(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 2);
+    const frit_relate relate = {.scale = 0.5F, .span = 2};
+    frit_node *q = given_heads(&w, (float[]){1, 2}, 1, 1), *k = given_heads(&w, (float[]){1, 0}, 1, 1);
+    frit_node *v = given_heads(&w, (float[]){10, 20}, 1, 1);
+    frit_node *c = given_heads(&w, (float[]){0, 3, 1, 9, 9, 9, 2, 0}, 1, 4);
+    frit_node *r = given_heads(&w, (float[]){9, 9, 1, -2, 9, 0, 0, 9}, 1, 4);
+    w.graph.output = frit_attend_relative(&w.graph, q, k, v, c, r, relate);
+    expect(&w, (float[]){15, 17.3105858F}, 2);
+}
+
+static void far_distances_share_logarithmic_buckets(void **state)
+{
+    (void)state;
+    static const int rows[][2] = {{0, 16}, {8, 24}, {-8, 8}, {9, 25}, {-9, 7}, {255, 31}, {1000, 31}, {-1000, 0}};
+    const frit_relate relate = {.span = 16, .n_distances = 256};
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) assert_int_equal(frit_relate_bucket(&relate, rows[i][0]), rows[i][1]);
+}
+
 static void softmax_gives_shares_of_exponentials(void **state)
 {
     (void)state;
@@ -487,6 +510,8 @@ int main(void)
         cmocka_unit_test(rms_match_gives_a_row_the_rms_of_another),
         cmocka_unit_test(mix_streams_adds_vectors_of_a_row_with_its_own_weights),
         cmocka_unit_test(xielu_is_a_parabola_above_zero_and_an_exponential_below),
+        cmocka_unit_test(attend_relative_adds_terms_by_distance),
+        cmocka_unit_test(far_distances_share_logarithmic_buckets),
         cmocka_unit_test(glu_gates_the_second_source_by_the_first),
         cmocka_unit_test(rope_rotates_by_known_angles_in_both_styles),
         cmocka_unit_test(rope_divides_frequencies_by_factors_and_multiplies_by_magnitude),

@@ -182,6 +182,13 @@ static frit_node *build_softmax(world *w, int64_t n)
     return frit_softmax(&w->graph, frit_scale(&w->graph, world_heads(w, 3, n), 5));
 }
 
+static frit_node *build_attend_relative(world *w, int64_t n)
+{
+    const frit_relate relate = {.scale = 0.2F, .span = 4, .n_distances = 9};
+    frit_node *q = world_heads(w, 3, n), *k = world_heads(w, 3, n), *v = world_heads(w, 3, n + 1);
+    return frit_attend_relative(&w->graph, q, k, v, world_heads(w, 3, 8), world_heads(w, 3, 8), relate);
+}
+
 static frit_node *build_gaussian_topk(world *w, int64_t n)
 {
     return frit_gaussian_topk(&w->graph, world_rows(w, n + 2), 0.4f);
@@ -234,6 +241,7 @@ static const vector_case vector_cases[] = {
     {"clamp", build_clamp, 0},
     {"xielu", build_xielu, 1e-12},
     {"softmax", build_softmax, 1e-11},
+    {"attend_relative", build_attend_relative, 1e-11},
     {"gaussian_topk", build_gaussian_topk, 1e-11},
     {"rms_match", build_rms_match, 1e-11},
     {"mix_streams", build_mix_streams, 1e-12},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a safetensors file, and the same bytes as the config.json of a model family.
+// Any bytes as a safetensors file, and the same bytes as the config.json of a model family, and as the
+// prompts of sentence-transformers.
 #include "format/hf/hf.h"
 #include "format/safetensors.h"
 
@@ -55,6 +56,7 @@ static void read_config(const uint8_t *bytes, size_t n_bytes)
     if (frit_checkpoint_new(&ckpt, "fuzz") == FRIT_OK) {
         frit_hf hf = {.ckpt = ckpt, .path = "config.json", .config = config};
         frit_hf_read_config(&hf);
+        frit_hf_add_prompts(&hf, "fuzz", config);
         frit_checkpoint_close(ckpt);
     }
     json_decref(config);

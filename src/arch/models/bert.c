@@ -6,15 +6,10 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_MODEL_WEIGHT(tok_embd,  "token_embd",      N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),
-    FRIT_MODEL_WEIGHT(type_embd, "token_types",     N_EMBD,  1,      FRIT_WEIGHT_FIRST_ROW | FRIT_WEIGHT_TABLE | FRIT_WEIGHT_OPTIONAL),
-    FRIT_MODEL_WEIGHT(pos_embd,  "position_embd",   N_CTX,   N_EMBD, FRIT_WEIGHT_TABLE),
-    FRIT_MODEL_WEIGHT(tok_norm,  "token_embd_norm", N_EMBD,  1,      0),
-    FRIT_WEIGHTS_QKV(0),
-    FRIT_ROW_O(0),
-    FRIT_ROW_NORM(post_attn_norm, "attn_output_norm"),
+    FRIT_WEIGHTS_BERT,
+    FRIT_MODEL_WEIGHT(pos_embd, "position_embd", N_CTX, N_EMBD, FRIT_WEIGHT_TABLE),
     FRIT_WEIGHTS_UNGATED(0),
-    FRIT_ROW_NORM(post_ffn_norm, "layer_output_norm"),
+    FRIT_WEIGHTS_MASKED_LM,
 };
 // clang-format on
 

@@ -13,6 +13,7 @@ static const frit_weight_row rows[] = {
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
     FRIT_WEIGHTS_GATE_IN_UP(0),
+    FRIT_WEIGHTS_MASKED_LM,
 };
 // clang-format on
 

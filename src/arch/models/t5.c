@@ -49,15 +49,15 @@ static int32_t bucket_of(const frit_hparams *hp, int64_t distance, bool both_sid
     return first + (bucket < n - 1 ? bucket : n - 1);
 }
 
-// Computes the bias of scores for each distance from a layer's table of buckets.
-static frit_status make_gains(const frit_hparams *hp, frit_layer *w, int64_t n_head, bool both_sides, frit_arena *arena)
+frit_status frit_relative_gains(const frit_tensor **out, const frit_tensor *buckets, const frit_hparams *hp,
+                                bool both_sides, frit_arena *arena)
 {
-    const int64_t reach = hp->rel_distance, shape[] = {n_head, 2 * reach + 1};
+    const int64_t n_head = buckets->shape[1], reach = hp->rel_distance, shape[] = {n_head, 2 * reach + 1};
     float *gains, *row = frit_arena_new(arena, float, (size_t)n_head);
-    if (!row) return frit_fail_memory((size_t)n_head * sizeof *row, w->rel_bias.w->name);
-    FRIT_TRY(frit_constant_new(&w->rel_gains, &gains, w->rel_bias.w->name, 2, shape, arena));
+    if (!row) return frit_fail_memory((size_t)n_head * sizeof *row, buckets->name);
+    FRIT_TRY(frit_constant_new(out, &gains, buckets->name, 2, shape, arena));
     for (int64_t d = -reach; d <= reach; d++) {
-        FRIT_TRY(frit_tensor_decode_rows(w->rel_bias.w, bucket_of(hp, d, both_sides), 1, row));
+        FRIT_TRY(frit_tensor_decode_rows(buckets, bucket_of(hp, d, both_sides), 1, row));
         for (int64_t h = 0; h < n_head; h++) gains[h * shape[1] + d + reach] = row[h];
     }
     return FRIT_OK;
@@ -69,7 +69,7 @@ frit_status frit_t5_compute(frit_weights *weights, const frit_hparams *hp, frit_
     for (int32_t i = 0; i < hp->n_layer; i++) {
         frit_layer *w = &weights->layers[i];
         if (frit_has(&w->rel_bias))
-            FRIT_TRY(make_gains(hp, w, hp->layers[i].n_head, i < hp->n_layer_enc, arena));
+            FRIT_TRY(frit_relative_gains(&w->rel_gains, w->rel_bias.w, hp, i < hp->n_layer_enc, arena));
         else if (i == 0 || i == hp->n_layer_enc)
             return frit_fail(FRIT_E_FORMAT, "layer %d, the first of %s, has no attn_rel_b", (int)i,
                              i < hp->n_layer_enc ? "the encoder" : "the decoder");

@@ -46,7 +46,7 @@ static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key k
 static const frit_tensor *hidden_head(const frit_engine *engine, frit_plan_kind kind)
 {
     const frit_weights *weights = &engine->model->weights;
-    if (kind != FRIT_PLAN_HIDDEN || engine->model->arch->is_encoder) return NULL;
+    if (kind != FRIT_PLAN_HIDDEN || !frit_arch_has_logits(engine->model->arch, weights)) return NULL;
     return frit_has(&weights->lm_head) ? weights->lm_head.w : weights->tok_embd.w;
 }
 

@@ -55,8 +55,8 @@ frit_status frit_classifier_find(frit_classifier *classifier, const frit_model *
     return check_vector(classifier->out_b, classifier->n_scores);
 }
 
-static frit_status multiply_rows(float *y, const frit_tensor *w, const frit_tensor *b, const float *x, int64_t n,
-                                 float *row)
+frit_status frit_apply_matrix(float *y, const frit_tensor *w, const frit_tensor *b, const float *x, int64_t n,
+                              float *row)
 {
     const int64_t n_rows = height_of(w);
     for (int64_t i = 0; i < n_rows; i++) {
@@ -93,16 +93,16 @@ frit_status frit_classifier_run(const frit_classifier *classifier, const float *
 {
     const frit_model *model = classifier->model;
     const int64_t n_embd = model->hp.n_embd, n = classifier->n_hidden;
+    const bool is_gelu = model->arch->ranks_by_mean || model->arch->ranks_by_gelu;
     float *hidden = classifier->out ? scratch : scores, *row = scratch + n;
     if (classifier->dense) {
-        FRIT_TRY(multiply_rows(hidden, classifier->dense, classifier->dense_b, x, n_embd, row));
+        FRIT_TRY(frit_apply_matrix(hidden, classifier->dense, classifier->dense_b, x, n_embd, row));
         for (int64_t i = 0; i < n; i++)
-            hidden[i] =
-                model->arch->ranks_by_mean ? hidden[i] * (1 + erff(hidden[i] * 0.70710678f)) / 2 : tanhf(hidden[i]);
+            hidden[i] = is_gelu ? hidden[i] * (1 + erff(hidden[i] * 0.70710678f)) / 2 : tanhf(hidden[i]);
         if (classifier->norm) FRIT_TRY(apply_norm(hidden, classifier->norm, n, model->hp.layer_norm_eps, row));
     }
     if (classifier->out)
-        FRIT_TRY(multiply_rows(scores, classifier->out, classifier->out_b, classifier->dense ? hidden : x, n, row));
+        FRIT_TRY(frit_apply_matrix(scores, classifier->out, classifier->out_b, classifier->dense ? hidden : x, n, row));
     if (!model->arch->is_encoder && classifier->n_scores > 1) to_probabilities(scores, classifier->n_scores);
     return FRIT_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/option.h"
 #include "engine/engine.h"
 #include "engine/session/classifier.h"
+#include "engine/session/pooling.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,19 +13,20 @@
 
 enum { MAX_RUNNING = 64 };   // items
 
-const char *const frit_pooling_names[FRIT_POOLING_COUNT] = {"none", "mean", "cls", "last", "rank"};
-
 typedef enum scaling { SCALING_L2, SCALING_L1, SCALING_MAX, SCALING_NONE, SCALING_COUNT } scaling;
 static const char *const scaling_names[SCALING_COUNT] = {"l2", "l1", "max", "none"};
 
 // clang-format off
 #define ROW(field, ...) FRIT_OPTION(frit_embed_options, field, __VA_ARGS__)
 static const frit_option rows[] = {
-    ROW(pooling, .name = "pooling", .type = FRIT_OPTION_CHOICE, .choices = "none|mean|cls|last|rank", .metavar = "KIND",
-        .help = "how tokens' vectors become one; by default what the model's files say; none: one for each token"),
+    ROW(pooling, .name = "pooling", .type = FRIT_OPTION_TEXT, .metavar = "KIND",
+        .help = "how tokens' vectors become one: mean, cls, last, max, mean_sqrt_len, weighted_mean, several joined by "
+                "'+', splade, rank; none: one for each token; by default what the model's files say"),
+    ROW(prompt_name, .name = "prompt-name", .type = FRIT_OPTION_TEXT, .metavar = "NAME",
+        .help = "put the model's prompt of this name, such as query, before each text"),
     ROW(normalize, .name = "normalize", .type = FRIT_OPTION_CHOICE, .choices = "l2|l1|max|none", .metavar = "KIND",
         .help = "make vectors comparable: length 1 (the default, but for scores), sum 1 or largest number 1"),
-    ROW(n_dims, .name = "dims", .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 20, .metavar = "N",
+    ROW(n_dims, .name = "dims", .aliases = "dimensions", .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 20, .metavar = "N",
         .help = "keep the first N numbers of each vector, for models that were trained for it; 0: all"),
 };
 // clang-format on
@@ -36,13 +38,6 @@ const frit_option *frit_embed_option_rows(size_t *n_rows)
     return rows;
 }
 
-frit_pooling frit_model_pooling(const frit_model *model)
-{
-    if (model->hp.pooling >= 0 && model->hp.pooling < FRIT_POOLING_COUNT) return (frit_pooling)model->hp.pooling;
-    const frit_arch *arch = model->arch;
-    return arch && (arch->is_encoder || arch->is_encoder_decoder) ? FRIT_POOLING_MEAN : FRIT_POOLING_LAST;
-}
-
 typedef struct embedding embedding;
 
 typedef struct running {   // an item that runs
@@ -50,17 +45,18 @@ typedef struct running {   // an item that runs
     frit_session *session;
     size_t item, n_tokens, n_seen;
     bool busy;
-    double *sum;     // [n_embd]
-    float *values;   // [n_embd]
+    frit_pooler pooler;
 } running;
 
 struct embedding {
     frit_engine *engine;
-    bool encodes;                    // the model is an encoder-decoder: items are sources
-    frit_pooling pooling, of_rows;   // of_rows: what the classifier reads; without a classifier, `pooling`
+    bool encodes;                         // the model is an encoder-decoder: items are sources
+    frit_pooling_list pooling, of_rows;   // of_rows: what the classifier reads; without a classifier, `pooling`
     scaling scaling;
     frit_classifier classifier;
-    size_t n_embd, width, n_out;   // numbers of a hidden state, of a pooled vector, of a result
+    frit_dense_list dense;
+    frit_str prompt;               // before each text
+    size_t n_embd, width, n_out;   // numbers of a hidden state, of a whole vector, of a result
     frit_embed_fn row;
     void *row_ctx;
     running running[MAX_RUNNING];
@@ -82,23 +78,38 @@ static frit_status find_name(const char *what, const char *name, const char *con
     return status;
 }
 
-static frit_status choose_options(embedding *e, const frit_model *model, const frit_embed_options *options)
+// Finds what follows pooling, and the size of its result.
+static frit_status choose_end(embedding *e, const frit_model *model)
 {
-    int pooling = (int)frit_model_pooling(model), chosen;
-    if (options->pooling)
-        FRIT_TRY(find_name("pooling", options->pooling, frit_pooling_names, FRIT_POOLING_COUNT, &pooling));
-    chosen = pooling == FRIT_POOLING_RANK ? SCALING_NONE : SCALING_L2;
-    if (options->normalize) FRIT_TRY(find_name("normalize", options->normalize, scaling_names, SCALING_COUNT, &chosen));
-    e->pooling = e->of_rows = (frit_pooling)pooling;
-    e->scaling = (scaling)chosen;
-    e->n_embd = e->width = (size_t)model->hp.n_embd;
-    if (e->pooling == FRIT_POOLING_RANK) {
+    const size_t n_embd = (size_t)frit_hidden_width(&model->hp);
+    e->of_rows = e->pooling;
+    e->width = n_embd * (size_t)e->pooling.n;
+    if (frit_pooling_is_sparse(&e->pooling)) e->width = (size_t)model->hp.n_vocab;
+    if (frit_pooling_is(&e->pooling, FRIT_POOLING_RANK)) {
         FRIT_TRY(frit_classifier_find(&e->classifier, model));
         e->width = (size_t)e->classifier.n_scores;
-        e->of_rows = !model->arch->is_encoder     ? FRIT_POOLING_LAST
-                     : model->arch->ranks_by_mean ? FRIT_POOLING_MEAN
-                                                  : FRIT_POOLING_CLS;
+        e->of_rows.kinds[0] = !model->arch->is_encoder     ? FRIT_POOLING_LAST
+                              : model->arch->ranks_by_mean ? FRIT_POOLING_MEAN
+                                                           : FRIT_POOLING_CLS;
+        return FRIT_OK;
     }
+    if (frit_pooling_is_sparse(&e->pooling) || frit_pooling_is(&e->pooling, FRIT_POOLING_NONE)) return FRIT_OK;
+    FRIT_TRY(frit_dense_find(&e->dense, model, e->width));
+    e->width = e->dense.n_out;
+    return FRIT_OK;
+}
+
+static frit_status choose_options(embedding *e, const frit_model *model, const frit_embed_options *options)
+{
+    int chosen;
+    FRIT_TRY(frit_pooling_of(&e->pooling, model, options->pooling));
+    const bool is_free = frit_pooling_is(&e->pooling, FRIT_POOLING_RANK) || frit_pooling_is_sparse(&e->pooling);
+    chosen = is_free ? SCALING_NONE : SCALING_L2;
+    if (options->normalize) FRIT_TRY(find_name("normalize", options->normalize, scaling_names, SCALING_COUNT, &chosen));
+    e->scaling = (scaling)chosen;
+    e->n_embd = (size_t)frit_hidden_width(&model->hp);
+    FRIT_TRY(choose_end(e, model));
+    FRIT_TRY(frit_embed_prompt(model, options->prompt_name, &e->prompt.ptr, &e->prompt.len));
     if (options->n_dims < 0 || (size_t)options->n_dims > e->width)
         return frit_fail_at(FRIT_E_INVALID, "dims", FRIT_CODE_INVALID_VALUE,
                             "%d numbers of each vector are asked for, this model's have %zu", (int)options->n_dims,
@@ -146,41 +157,42 @@ static void pool_row(void *ctx, size_t i, const float *values, size_t n)
 {
     running *r = ctx;
     embedding *e = r->owner;
-    if (e->encodes && e->of_rows == FRIT_POOLING_LAST && i + 1 != r->n_tokens) return;
-    if (e->encodes && e->of_rows == FRIT_POOLING_CLS && i != 0) return;
-    r->n_seen++;
-    if (e->of_rows == FRIT_POOLING_MEAN) {
-        for (size_t k = 0; k < n; k++) r->sum[k] += values[k];
+    if (frit_pooling_is(&e->pooling, FRIT_POOLING_NONE)) {
+        memcpy(r->pooler.values, values, n * sizeof *values);
+        deliver_vector(e, r->item, i, r->pooler.values);
         return;
     }
-    memcpy(r->values, values, n * sizeof *values);
-    if (e->pooling == FRIT_POOLING_NONE) deliver_vector(e, r->item, i, r->values);
+    frit_pooler_add(&r->pooler, r->n_seen++, values);
 }
 
 static frit_status finish_item(running *r)
 {
     embedding *e = r->owner;
-    for (size_t k = 0; e->of_rows == FRIT_POOLING_MEAN && k < e->n_embd; k++)
-        r->values[k] = (float)(r->sum[k] / (double)r->n_seen);
-    float *values = r->values;
-    if (e->pooling == FRIT_POOLING_RANK) {
-        FRIT_TRY(frit_classifier_run(&e->classifier, r->values, e->scores, e->scratch));
+    float *values = r->pooler.values;
+    r->busy = false;
+    if (frit_pooling_is(&e->pooling, FRIT_POOLING_NONE)) return FRIT_OK;
+    frit_pooler_finish(&r->pooler, r->n_seen);
+    if (frit_pooling_is(&e->pooling, FRIT_POOLING_RANK)) {
+        FRIT_TRY(frit_classifier_run(&e->classifier, values, e->scores, e->scratch));
+        values = e->scores;
+    } else if (e->dense.n > 0) {
+        FRIT_TRY(frit_dense_run(&e->dense, values, e->scores, e->scratch));
         values = e->scores;
     }
-    if (e->pooling != FRIT_POOLING_NONE) deliver_vector(e, r->item, 0, values);
-    r->busy = false;
+    deliver_vector(e, r->item, 0, values);
     return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------- running
 
-// Pushes an item's tokens. Only rows that pooling reads give hidden states.
+// Pushes an item's tokens. Only rows that pooling reads give results.
 static frit_status push_item(running *r, const frit_token *tokens)
 {
-    const frit_pooling of_rows = r->owner->of_rows;
-    const size_t n = r->n_tokens, first = of_rows == FRIT_POOLING_LAST ? n - 1 : 0;
-    const size_t end = of_rows == FRIT_POOLING_CLS ? 1 : n;
-    const frit_push_options wanted = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = pool_row, .row_ctx = r},
+    const frit_pooling_list *of_rows = &r->owner->of_rows;
+    const size_t n = r->n_tokens, first = frit_pooling_is(of_rows, FRIT_POOLING_LAST) ? n - 1 : 0;
+    const size_t end = frit_pooling_is(of_rows, FRIT_POOLING_CLS) ? 1 : n;
+    const frit_output output = frit_pooling_is_sparse(of_rows) ? FRIT_OUTPUT_ALL : FRIT_OUTPUT_EMBEDDINGS;
+    const frit_push_options wanted = {.output = output, .row = pool_row, .row_ctx = r},
                             none = {.output = FRIT_OUTPUT_NONE};
     if (r->owner->encodes) return frit_session_encode(r->session, tokens, n, &wanted);
     FRIT_TRY(frit_session_push(r->session, tokens, first, &none));
@@ -197,12 +209,11 @@ static frit_status make_running(embedding *e, running **out)
     *out = NULL;
     if (e->n_running == MAX_RUNNING) return FRIT_OK;
     running *r = &e->running[e->n_running];
-    *r = (running){.owner = e, .sum = calloc(e->n_embd, sizeof *r->sum), .values = calloc(e->n_embd, sizeof(float))};
-    frit_status status = r->sum && r->values ? frit_session_new(&r->session, e->engine)
-                                             : frit_fail_memory(e->n_embd * sizeof *r->sum, "an embedding");
+    *r = (running){.owner = e};
+    FRIT_TRY(frit_pooler_init(&r->pooler, &e->of_rows, e->engine->model));
+    const frit_status status = frit_session_new(&r->session, e->engine);
     if (status != FRIT_OK) {
-        free(r->sum);
-        free(r->values);
+        frit_pooler_deinit(&r->pooler);
         return status;
     }
     frit_prefix_leave(r->session);   // texts may be private, and most of their tokens have results
@@ -220,7 +231,7 @@ static frit_status start_tokens(running *r, size_t i, const frit_token *tokens, 
     r->item = i;
     r->n_tokens = n;
     r->n_seen = 0;
-    memset(r->sum, 0, r->owner->n_embd * sizeof *r->sum);
+    frit_pooler_reset(&r->pooler);
     frit_status status = push_item(r, tokens);
     r->busy = status == FRIT_OK;
     if (status != FRIT_OK) {
@@ -230,23 +241,36 @@ static frit_status start_tokens(running *r, size_t i, const frit_token *tokens, 
     return status;
 }
 
-static frit_status start_item(running *r, size_t i, const frit_embed_item *item)
+static frit_status start_text(running *r, size_t i, const char *text, size_t n_bytes)
 {
-    if (item->tokens) return start_tokens(r, i, item->tokens, item->n_tokens);
     const frit_model *model = r->owner->engine->model;
     frit_token *tokens = NULL;
-    size_t n = 0, capacity = item->n_bytes / 2 + 16;
+    size_t n = 0, capacity = n_bytes / 2 + 16;
     frit_status status = FRIT_E_LIMIT;
     for (int pass = 0; pass < 2 && status == FRIT_E_LIMIT; pass++) {
         free(tokens);
         tokens = malloc(capacity * sizeof *tokens);
         if (!tokens) return frit_fail_memory(capacity * sizeof *tokens, "tokens");
-        status = frit_tokenize(model, item->text, item->n_bytes, FRIT_TEXT_SPECIAL, tokens, capacity, &n);
+        status = frit_tokenize(model, text, n_bytes, FRIT_TEXT_SPECIAL, tokens, capacity, &n);
         capacity = n + 1;
     }
     if (status == FRIT_E_LIMIT) status = frit_fail(FRIT_E_INVALID, "item %zu: %s", i, frit_error());
     if (status == FRIT_OK) status = start_tokens(r, i, tokens, n);
     free(tokens);
+    return status;
+}
+
+static frit_status start_item(running *r, size_t i, const frit_embed_item *item)
+{
+    const frit_str prompt = r->owner->prompt;
+    if (item->tokens) return start_tokens(r, i, item->tokens, item->n_tokens);
+    if (prompt.len == 0) return start_text(r, i, item->text, item->n_bytes);
+    frit_buf whole = {0};
+    frit_buf_append(&whole, prompt.ptr, prompt.len);
+    frit_buf_append(&whole, item->text, item->n_bytes);
+    const frit_status status = whole.failed ? frit_fail_memory(item->n_bytes, "a text with its prompt")
+                                            : start_text(r, i, whole.data, whole.len);
+    frit_buf_free(&whole);
     return status;
 }
 
@@ -297,6 +321,16 @@ static frit_status run_all(embedding *e, const frit_embed_item *items, size_t n_
     }
 }
 
+// Allocates the vectors of a classifier or of dense layers.
+static frit_status reserve_end(embedding *e)
+{
+    const size_t n_hidden = (size_t)e->classifier.n_hidden;
+    const size_t n = e->n_embd + n_hidden + e->width + e->dense.n_most;
+    e->scores = calloc(n, sizeof *e->scores);
+    e->scratch = calloc(n + n_hidden + e->dense.n_most, sizeof *e->scratch);
+    return e->scores && e->scratch ? FRIT_OK : frit_fail_memory(2 * n * sizeof *e->scores, "a vector's scratch");
+}
+
 frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item *items, size_t n_items,
                              const frit_embed_options *options, frit_embed_fn row, void *row_ctx)
 {
@@ -314,18 +348,11 @@ frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item *items, 
     e->row = row;
     e->row_ctx = row_ctx;
     frit_status status = choose_options(e, engine->model, options ? options : &defaults);
-    if (status == FRIT_OK && e->pooling == FRIT_POOLING_RANK) {
-        const size_t n_scores = e->width, n_hidden = (size_t)e->classifier.n_hidden,
-                     n = e->n_embd + n_hidden + n_scores;
-        e->scores = calloc(n, sizeof *e->scores);
-        e->scratch = calloc(n + n_hidden, sizeof *e->scratch);
-        if (!e->scores || !e->scratch) status = frit_fail_memory(n * sizeof *e->scores, "a head's scratch");
-    }
+    if (status == FRIT_OK) status = reserve_end(e);
     if (status == FRIT_OK) status = run_all(e, items, n_items);
     for (size_t i = 0; i < e->n_running; i++) {
         frit_session_free(e->running[i].session);
-        free(e->running[i].sum);
-        free(e->running[i].values);
+        frit_pooler_deinit(&e->running[i].pooler);
     }
     free(e->scores);
     free(e->scratch);

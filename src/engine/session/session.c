@@ -180,6 +180,19 @@ static void plan_snapshot(frit_session *session, size_t n_tokens)
     if (at > session->n_tokens) session->snapshot_at = at;
 }
 
+static frit_status check_logits(const frit_model *model, frit_output output)
+{
+    if (!model->arch->is_encoder) return FRIT_OK;
+    if (!frit_arch_has_logits(model->arch, &model->weights))
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: an encoder has no logits: it gives embeddings and generates no text",
+                              model->info.path);
+    if (output == FRIT_OUTPUT_ALL) return FRIT_OK;
+    return frit_fail_file(FRIT_E_UNSUPPORTED,
+                          "%s: an encoder's masked-LM head gives logits of every token, not of the last",
+                          model->info.path);
+}
+
 frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
                               const frit_push_options *options)
 {
@@ -195,10 +208,7 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
     if (has_rows && !chosen.row)
         return frit_fail(FRIT_E_INVALID, "a push with results for every token needs a row function");
     const bool wants_logits = chosen.output == FRIT_OUTPUT_LAST || chosen.output == FRIT_OUTPUT_ALL;
-    if (wants_logits && session->engine->model->arch->is_encoder)
-        return frit_fail_file(FRIT_E_UNSUPPORTED,
-                              "%s: an encoder has no logits: it gives embeddings and generates no text",
-                              session->engine->model->info.path);
+    if (wants_logits) FRIT_TRY(check_logits(session->engine->model, chosen.output));
     if (n_tokens == 0) return FRIT_OK;
     if (session->engine->model->arch->is_encoder_decoder && session->source.n == 0)
         return frit_fail(FRIT_E_INVALID, "the decoder has no source to look at: frit_session_encode comes first");

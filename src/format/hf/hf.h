@@ -65,6 +65,7 @@ typedef struct frit_hf_tensor {
     bool is_key;          // one number, which becomes item '*' of the list `gguf`; its name is complete
     bool of_classifier;   // only in models that classify texts
     bool of_attention;    // only in layers with attention, of models with recurrent layers
+    bool of_masked_lm;    // only in models that predict masked tokens
     // Converts weight and bias to GGUF's convention; NULL: unchanged.
     frit_status (*rewrite)(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 } frit_hf_tensor;
@@ -101,6 +102,7 @@ typedef struct frit_hf_family {
     bool is_proportional;         // the family reads partial_rotary_factor: pairs span the whole head
     bool is_latent;               // YaRN scales the attention scores, not RoPE's result; qk_rope_head_dim is rotated
     bool is_visual;               // the text side of a model with vision: RoPE may have the type mrope
+    const char *groups_key;       // of the number of groups of consecutive layers that share weights; or NULL
     const frit_hf_prefix *next;   // ends with a row of NULL; NULL: the family has no such names
     const frit_hf_names *shared;
     frit_hf_names own;
@@ -201,10 +203,23 @@ frit_status frit_hf_set_list(const frit_hf *hf, const char *key, const uint32_t 
 
 // hf_pooling.c: a file of the folder as JSON; NULL if it is absent or not JSON.
 json_t *frit_hf_load_optional(const char *folder, const char *name);
-// frit_hf_is_classifier: true if the model classifies texts. frit_hf_add_pooling: writes ARCH.pooling_type, from the
+// frit_hf_is_classifier: true if the model classifies texts. frit_hf_is_masked_lm: true if it predicts masked tokens.
+// frit_hf_add_pooling: writes ARCH.pooling_type, from the
 // files that sentence-transformers adds to a model's folder.
 bool frit_hf_is_classifier(const frit_hf *hf);
-frit_status frit_hf_add_pooling(const frit_hf *hf, const char *folder, const frit_log *log);
+bool frit_hf_is_masked_lm(const frit_hf *hf);
+frit_status frit_hf_add_pooling(const frit_hf *hf, const char *folder, const frit_checkpoint_options *options);
+// Reads the modules Pooling and SpladePooling, whose configuration lies in the subfolder `path`.
+frit_status frit_hf_read_pooling(const frit_hf *hf, const char *folder, const char *path);
+frit_status frit_hf_read_splade(const frit_hf *hf, const char *folder, const char *path);
+// Reads folder/NAME, or folder/sub/NAME, as a JSON object or list. *out is NULL if there is no folder/NAME; in a
+// subfolder the file must exist.
+frit_status frit_hf_load_object(const char *folder, const char *sub, const char *name, json_t **out);
+
+// hf_modules.c: the modules of modules.json, and the prompts of config_sentence_transformers.json:
+// {"prompts": {"query": "query: "}, "default_prompt_name": null}.
+frit_status frit_hf_add_prompts(const frit_hf *hf, const char *folder, const json_t *config);
+frit_status frit_hf_add_modules(const frit_hf *hf, const char *folder, const frit_checkpoint_options *options);
 
 // hf_generation.c: adds the keys "general.sampling.*".
 frit_status frit_hf_add_sampling(const frit_hf *hf, const char *folder);

@@ -255,7 +255,6 @@ static frit_status check_single_values(const frit_hf *hf)
         const char *model_type, *key;
         double value;
     } singles[] = {
-        {"bert", "add_cross_attention", 0},
         {"bloom", "apply_residual_connection_post_layernorm", 0},
         {"ernie4_5_moe", "use_bias", 0},
         {"gemma3n_text", "altup_correct_scale", 1},

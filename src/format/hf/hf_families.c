@@ -4,6 +4,7 @@
 
 // clang-format off
 #define FAMILIES(X) \
+    X(albert) \
     X(apertus) \
     X(afmoe) \
     X(arcee) \
@@ -12,14 +13,19 @@
     X(bert) \
     X(bitnet) \
     X(bloom) \
+    X(camembert) \
     X(cohere) \
     X(cohere2) \
     X(cohere2_moe) \
     X(cwm) \
+    X(deberta_v2) \
     X(deepseek_v2) \
     X(deepseek_v3) \
     X(deepseek_v32) \
+    X(distilbert) \
     X(dots1) \
+    X(electra) \
+    X(embedding_gemma2_text) \
     X(ernie4_5) \
     X(ernie4_5_moe) \
     X(eurobert) \
@@ -30,6 +36,7 @@
     X(falcon_mamba) \
     X(gemma) \
     X(gemma2) \
+    X(gemma3_embedding) \
     X(gemma3_text) \
     X(gemma3n_text) \
     X(gemma4_text) \
@@ -53,12 +60,14 @@
     X(granitemoehybrid) \
     X(granitemoehybrid_dense) \
     X(granitemoeshared) \
+    X(gte) \
     X(helium) \
     X(hunyuan_v1_dense) \
     X(hunyuan_v1_moe) \
     X(hy_v3) \
     X(hyperclovax) \
     X(jamba) \
+    X(jina_embeddings_v3) \
     X(kimi_linear) \
     X(laguna) \
     X(lfm2) \
@@ -76,11 +85,14 @@
     X(mistral4) \
     X(mixtral) \
     X(modernbert) \
+    X(mpnet) \
     X(mpt) \
+    X(mt5) \
     X(muse_glimmer_text) \
     X(nemotron) \
     X(nemotron_h_moe) \
     X(nemotron_h) \
+    X(nomic_bert) \
     X(olmo) \
     X(olmo2) \
     X(olmo3) \
@@ -112,6 +124,7 @@
     X(starcoder2) \
     X(step3p5) \
     X(t5) \
+    X(umt5) \
     X(xlm_roberta)
 // clang-format on
 

@@ -88,6 +88,52 @@ static void every_pooling_takes_its_rows(void **state)
     }
 }
 
+static void poolings_are_concatenated_in_order(void **state)
+{
+    (void)state;
+    fixture f = open_golden("mpnet");
+    const size_t n = f.g.n_vocab, n_tokens = f.g.n_tokens;
+    float wanted[3 * 64] = {0};
+    for (size_t k = 0; k < n; k++) {
+        double most = -INFINITY, sum = 0, weighted = 0;
+        for (size_t t = 0; t < n_tokens; t++) {
+            const double x = f.g.logits[t * n + k];
+            most = fmax(most, x);
+            sum += x;
+            weighted += (double)(t + 1) * x;
+        }
+        wanted[k] = (float)(weighted / ((double)n_tokens * (double)(n_tokens + 1) / 2));
+        wanted[n + k] = (float)most;
+        wanted[2 * n + k] = (float)(sum / sqrt((double)n_tokens));
+    }
+    assert_ok(embed(&f, &(frit_embed_options){.pooling = "weighted_mean+max+mean_sqrt_len", .normalize = "none"}));
+    check(got.values[0], wanted, 3 * n);
+    assert_fails(embed(&f, &(frit_embed_options){.pooling = "mean+none"}), FRIT_E_INVALID,
+                 "'none' cannot be joined with others");
+    assert_fails(embed(&f, &(frit_embed_options){.pooling = "splade"}), FRIT_E_UNSUPPORTED, "no masked-LM head");
+    assert_fails(embed(&f, &(frit_embed_options){.prompt_name = "query"}), FRIT_E_INVALID, "has no prompts");
+    close_golden(&f);
+}
+
+static void splade_weighs_the_tokens_of_the_vocabulary(void **state)
+{
+    (void)state;
+    fixture f = open_golden("bert-splade");
+    const size_t n = f.g.n_vocab;
+    float wanted[512] = {0}, sums[512] = {0};
+    for (size_t t = 0; t < f.g.n_tokens; t++)
+        for (size_t k = 0; k < n; k++) {
+            const float x = log1pf(fmaxf(f.g.logits[t * n + k], 0));
+            wanted[k] = fmaxf(wanted[k], x);
+            sums[k] += x;
+        }
+    assert_ok(embed(&f, &(frit_embed_options){.pooling = "splade"}));
+    check(got.values[0], wanted, n);
+    assert_ok(embed(&f, &(frit_embed_options){.pooling = "splade_sum"}));
+    check(got.values[0], sums, n);
+    close_golden(&f);
+}
+
 static double sum_of(double (*of)(double x), size_t n)
 {
     double sum = 0;
@@ -205,7 +251,7 @@ static void bad_requests_are_refused(void **state)
     fixture f = open_golden("bert");
     size_t n;
     assert_fails(embed(&f, &(frit_embed_options){.pooling = "most"}), FRIT_E_INVALID,
-                 "pooling is 'most', expected none, mean, cls, last or rank");
+                 "pooling is 'most', expected none, mean, cls, last, rank, max");
     assert_fails(embed(&f, &(frit_embed_options){.normalize = "l3"}), FRIT_E_INVALID,
                  "normalize is 'l3', expected l2, l1, max or none");
     assert_fails(embed(&f, &(frit_embed_options){.n_dims = 65}), FRIT_E_INVALID, "this model's have 64");
@@ -229,9 +275,14 @@ static void bad_requests_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pooling_takes_its_rows),         cmocka_unit_test(vectors_are_made_comparable),
-        cmocka_unit_test(items_share_steps_and_change_nothing), cmocka_unit_test(decoders_give_their_last_state),
-        cmocka_unit_test(scores_are_those_of_the_head),         cmocka_unit_test(bad_requests_are_refused),
+        cmocka_unit_test(every_pooling_takes_its_rows),
+        cmocka_unit_test(poolings_are_concatenated_in_order),
+        cmocka_unit_test(splade_weighs_the_tokens_of_the_vocabulary),
+        cmocka_unit_test(vectors_are_made_comparable),
+        cmocka_unit_test(items_share_steps_and_change_nothing),
+        cmocka_unit_test(decoders_give_their_last_state),
+        cmocka_unit_test(scores_are_those_of_the_head),
+        cmocka_unit_test(bad_requests_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,8 @@ size_t frit_choose_shared_bytes(const frit_node *node, const frit_kernels *kerne
 
 // fast_state.c
 int frit_conv_pieces(const frit_task *task);
+int frit_attend_relative_pieces(const frit_task *task);
+size_t frit_attend_relative_workspace_bytes(const frit_node *node);
 int frit_state_pieces(const frit_task *task);   // heads of all sequences
 size_t frit_conv_workspace_bytes(const frit_node *node);
 size_t frit_state_workspace_bytes(const frit_node *node);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// BERT, RoBERTa and XLM-RoBERTa. The position tables of RoBERTa and XLM-RoBERTa begin with rows for padding. In files
-// of classes with a head, all other names have a prefix. Classifier heads are read (as cls and cls.output), language
-// model heads are not.
-#include "format/hf/hf.h"
+// BERT, RoBERTa, XLM-RoBERTa and CamemBERT. The position tables of RoBERTa and its successors begin with rows for
+// padding. In files of classes with a head, all other names have a prefix. Classifier heads are read as cls and
+// cls.output, masked-LM heads as mlm.dense, mlm.norm and output.
+#include "format/hf/encoders/hf_encoders.h"
 #include "format/rows.h"
 
 // clang-format off
@@ -34,39 +34,80 @@ static const frit_hf_tensor bert_tensors[] = {
     {.name = "encoder.layer.*.output.LayerNorm", .gguf = "blk.*.layer_output_norm", .bias_if = FRIT_HF_ALWAYS},
     {.name = "pooler.dense", .gguf = "cls", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
     {.name = "classifier", .gguf = "cls.output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
+    FRIT_HF_ROW_MASKED_LM("cls.predictions.transform.dense", "mlm.dense"),
+    FRIT_HF_ROW_MASKED_LM("cls.predictions.transform.LayerNorm", "mlm.norm"),
+    {.name = "cls.predictions.decoder", .gguf = "output", .may_be_absent = true, .of_masked_lm = true},
+    {.name = "cls.predictions.bias", .gguf = "output.bias", .whole = true, .may_be_absent = true, .of_masked_lm = true},
 };
 // clang-format on
 
-static const frit_hf_names bert_names = {bert_keys, FRIT_COUNT(bert_keys), bert_tensors, FRIT_COUNT(bert_tensors)};
+const frit_hf_names frit_hf_encoder = {bert_keys, FRIT_COUNT(bert_keys), NULL, 0};
+const frit_hf_names frit_hf_bert_names = {bert_keys, FRIT_COUNT(bert_keys), bert_tensors, FRIT_COUNT(bert_tensors)};
 
 static frit_status add_act(const frit_hf *hf)
 {
-    static const char *const names[][2] = {
-        {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"}, {"relu", "relu"}, {"silu", "silu"}};
+    static const char *const names[][2] = {{"gelu_new", "gelu_tanh"},
+                                           {"gelu_pytorch_tanh", "gelu_tanh"},
+                                           {"relu", "relu"},
+                                           {"silu", "silu"},
+                                           {"swish", "silu"}};
     const char *act = "gelu";
-    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "hidden_act", &act));
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", hf->family->act_name ? hf->family->act_name : "hidden_act", &act));
     for (size_t i = 0; i < FRIT_COUNT(names); i++)
         if (strcmp(act, names[i][0]) == 0) return frit_meta_add_text(&hf->ckpt->meta, "frit.act", names[i][1]);
-    return FRIT_OK;
+    return frit_meta_add_text(&hf->ckpt->meta, "frit.act", act);
 }
 
-static frit_status add_bert(const frit_hf *hf)
+frit_status frit_hf_add_encoder(const frit_hf *hf)
 {
     const char *kind = "absolute";
     double n_types = 0;
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "position_embedding_type", &kind));
-    if (strcmp(kind, "absolute") != 0)
+    if (strcmp(kind, "absolute") != 0 && strcmp(kind, "rope") != 0 && strcmp(kind, "rotary") != 0)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: position_embedding_type is '%.40s', only absolute is supported",
                               hf->path, kind);
     FRIT_TRY(frit_hf_expect(hf, "is_decoder", 0));
-    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "type_vocab_size", FRIT_HF_TOKENS, &n_types));
+    FRIT_TRY(frit_hf_expect(hf, "add_cross_attention", 0));
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "type_vocab_size", FRIT_HF_COUNT, &n_types));
     const frit_value types = {.type = FRIT_VALUE_U32, .u = (uint64_t)n_types};
     FRIT_TRY(frit_meta_add(&hf->ckpt->meta, frit_str_of("tokenizer.ggml.token_type_count"), types));
     FRIT_TRY(frit_hf_add_flag(hf, "attention.causal", false));
     return add_act(hf);
 }
 
+frit_status frit_hf_expect_gelu(const frit_hf *hf, const char *name)
+{
+    const char *act = "gelu";
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", name, &act));
+    if (!frit_hf_is_masked_lm(hf) || strcmp(act, "gelu") == 0) return FRIT_OK;
+    return frit_fail_file(FRIT_E_UNSUPPORTED,
+                          "%s: %s is '%.40s', a masked-LM head of this class is supported with gelu", hf->path, name,
+                          act);
+}
+
 // ---------------------------------------------------------------------------------------- RoBERTa
+
+frit_status frit_hf_skip_positions(const frit_hf *hf, double first)
+{
+    const double n_ctx = frit_hf_written(hf, "context_length") - first;
+    if (n_ctx < 1)
+        return frit_fail_file(
+            FRIT_E_FORMAT,
+            "%s: max_position_embeddings is %.0f, expected more than the %.0f rows for padding (pad_token_id)",
+            hf->path, n_ctx + first, first);
+    return frit_hf_set_number(hf, "context_length", FRIT_HF_TOKENS, n_ctx);
+}
+
+frit_status frit_hf_cut_positions(const frit_hf *hf, frit_tensor *tensor, double first)
+{
+    (void)hf;
+    const int64_t n = (int64_t)first;
+    if (tensor->n_dims != 2 || tensor->shape[0] <= n)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a table of more than %lld positions", tensor->name,
+                         (long long)n);
+    *tensor = frit_tensor_cut(tensor, n, tensor->shape[0] - n);
+    return FRIT_OK;
+}
 
 // Positions start after the padding token's id.
 static frit_status first_position(const frit_hf *hf, double *first)
@@ -81,26 +122,17 @@ static frit_status add_roberta(const frit_hf *hf)
 {
     double first;
     FRIT_TRY(first_position(hf, &first));
-    const double n_ctx = frit_hf_written(hf, "context_length") - first;
-    if (n_ctx < 1)
-        return frit_fail_file(
-            FRIT_E_FORMAT,
-            "%s: max_position_embeddings is %.0f, expected more than the %.0f rows for padding (pad_token_id)",
-            hf->path, n_ctx + first, first);
-    FRIT_TRY(frit_hf_set_number(hf, "context_length", FRIT_HF_TOKENS, n_ctx));
-    return add_bert(hf);
+    FRIT_TRY(frit_hf_skip_positions(hf, first));
+    FRIT_TRY(frit_hf_expect_gelu(hf, "hidden_act"));
+    return frit_hf_add_encoder(hf);
 }
 
 static frit_status cut_positions(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     double first;
+    (void)is_bias;   // tables have none
     FRIT_TRY(first_position(hf, &first));
-    const int64_t n = (int64_t)first;
-    if (is_bias || tensor->n_dims != 2 || tensor->shape[0] <= n)
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a table of more than %lld positions", tensor->name,
-                         (long long)n);
-    *tensor = frit_tensor_cut(tensor, n, tensor->shape[0] - n);
-    return FRIT_OK;
+    return frit_hf_cut_positions(hf, tensor, first);
 }
 
 // clang-format off
@@ -109,13 +141,16 @@ static const frit_hf_key roberta_keys[] = {
 };
 
 static const frit_hf_tensor roberta_tensors[] = {
+    FRIT_HF_ROW_MASKED_LM("lm_head.dense", "mlm.dense"),
+    FRIT_HF_ROW_MASKED_LM("lm_head.layer_norm", "mlm.norm"),
+    {.name = "lm_head.decoder", .gguf = "output", .may_be_absent = true, .of_masked_lm = true},
+    {.name = "lm_head.bias", .gguf = "output.bias", .whole = true, .may_be_absent = true, .of_masked_lm = true},
     {.name = "embeddings.position_embeddings", .gguf = "position_embd", .rewrite = cut_positions},
     {.name = "classifier.dense", .gguf = "cls", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
     {.name = "classifier.out_proj", .gguf = "cls.output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
 };
 // clang-format on
 
-#define ACTS "gelu|gelu_new|gelu_pytorch_tanh|relu|silu"
 #define NOT_READ \
     "pooler.|cls.predictions.|cls.seq_relationship.|lm_head.|embeddings.position_ids|embeddings.token_type_ids"
 
@@ -125,9 +160,9 @@ const frit_hf_family frit_hf_bert = {
     .arch = "bert",
     .prefix = "bert.",
     .ignored = NOT_READ,
-    .act = ACTS,
-    .shared = &bert_names,
-    .more = add_bert,
+    .act = FRIT_HF_ENCODER_ACTS,
+    .shared = &frit_hf_bert_names,
+    .more = frit_hf_add_encoder,
 };
 
 const frit_hf_family frit_hf_roberta = {
@@ -136,8 +171,8 @@ const frit_hf_family frit_hf_roberta = {
     .arch = "bert",
     .prefix = "roberta.",
     .ignored = NOT_READ,
-    .act = ACTS,
-    .shared = &bert_names,
+    .act = FRIT_HF_ENCODER_ACTS,
+    .shared = &frit_hf_bert_names,
     .own = {roberta_keys, FRIT_COUNT(roberta_keys), roberta_tensors, FRIT_COUNT(roberta_tensors)},
     .more = add_roberta,
 };
@@ -148,8 +183,20 @@ const frit_hf_family frit_hf_xlm_roberta = {
     .arch = "bert",
     .prefix = "roberta.",
     .ignored = NOT_READ,
-    .act = ACTS,
-    .shared = &bert_names,
+    .act = FRIT_HF_ENCODER_ACTS,
+    .shared = &frit_hf_bert_names,
+    .own = {roberta_keys, FRIT_COUNT(roberta_keys), roberta_tensors, FRIT_COUNT(roberta_tensors)},
+    .more = add_roberta,
+};
+
+const frit_hf_family frit_hf_camembert = {
+    .model_type = "camembert",
+    .class_name = "CamembertModel",
+    .arch = "bert",
+    .prefix = "roberta.",
+    .ignored = NOT_READ,
+    .act = FRIT_HF_ENCODER_ACTS,
+    .shared = &frit_hf_bert_names,
     .own = {roberta_keys, FRIT_COUNT(roberta_keys), roberta_tensors, FRIT_COUNT(roberta_tensors)},
     .more = add_roberta,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ModernBERT. transformers 4 and 5 use different keys for windows and their RoPE base.
+#include "format/hf/encoders/hf_encoders.h"
 #include "format/hf/hf_rows.h"
 
 // clang-format off
@@ -29,6 +30,9 @@ static const frit_hf_tensor modernbert_tensors[] = {
     {.name = "head.dense", .gguf = "cls", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
     {.name = "head.norm", .gguf = "cls.norm", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
     {.name = "classifier", .gguf = "cls.output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
+    FRIT_HF_ROW_MASKED_LM("head.dense", "mlm.dense"),
+    FRIT_HF_ROW_MASKED_LM("head.norm", "mlm.norm"),
+    FRIT_HF_ROW_MASKED_LM("decoder", "output"),
 };
 // clang-format on
 
@@ -66,6 +70,8 @@ static frit_status add_modernbert(const frit_hf *hf)
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "hidden_activation", &act));
     FRIT_TRY(frit_hf_add_text(hf, "hidden_activation", act));
     FRIT_TRY(frit_hf_add_flag(hf, "attention.causal", false));
+    FRIT_TRY(frit_hf_expect_gelu(hf, "classifier_activation"));
+    FRIT_TRY(frit_hf_expect_gelu(hf, "hidden_activation"));
     return check_layers(hf);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// T5 and FLAN-T5.
+// T5, FLAN-T5, mT5 and UMT5. UMT5 has a table of biases in each layer, T5 in the first layers only.
 #include "format/hf/hf.h"
 
 #include <math.h>
@@ -51,6 +51,8 @@ static const frit_hf_tensor t5_tensors[] = {
 };
 // clang-format on
 
+extern const frit_hf_family frit_hf_mt5;
+
 static frit_status add_t5(const frit_hf *hf)
 {
     double distance = 0;
@@ -61,7 +63,9 @@ static frit_status add_t5(const frit_hf *hf)
         json_object_set_new(hf->config, "tie_word_embeddings", json_true()) != 0)
         return frit_fail_memory(1, hf->path);
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "tie_word_embeddings", &tied));
-    scaled = tied;   // transformers 4 scales if the output is tied, 5 by its own key
+    scaled =
+        tied &&
+        hf->family != &frit_hf_mt5;   // of T5 and UMT5: transformers 4 scales if the output is tied, 5 by its own key
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "scale_decoder_outputs", &scaled));
     if (scaled)
         FRIT_TRY(
@@ -77,6 +81,30 @@ static frit_status add_t5(const frit_hf *hf)
 const frit_hf_family frit_hf_t5 = {
     .model_type = "t5",
     .class_name = "T5ForConditionalGeneration",
+    .arch = "t5",
+    .ignored = "encoder.embed_tokens.|decoder.embed_tokens.|decoder.block.0.layer.1.EncDecAttention.relative",
+    .act = "relu|gated-gelu|gated-silu",
+    .act_name = "feed_forward_proj",
+    .shared = &frit_hf_no_names,
+    .own = {t5_keys, FRIT_COUNT(t5_keys), t5_tensors, FRIT_COUNT(t5_tensors)},
+    .more = add_t5,
+};
+
+const frit_hf_family frit_hf_mt5 = {
+    .model_type = "mt5",
+    .class_name = "MT5ForConditionalGeneration",
+    .arch = "t5",
+    .ignored = "encoder.embed_tokens.|decoder.embed_tokens.|decoder.block.0.layer.1.EncDecAttention.relative",
+    .act = "relu|gated-gelu|gated-silu",
+    .act_name = "feed_forward_proj",
+    .shared = &frit_hf_no_names,
+    .own = {t5_keys, FRIT_COUNT(t5_keys), t5_tensors, FRIT_COUNT(t5_tensors)},
+    .more = add_t5,
+};
+
+const frit_hf_family frit_hf_umt5 = {
+    .model_type = "umt5",
+    .class_name = "UMT5ForConditionalGeneration",
     .arch = "t5",
     .ignored = "encoder.embed_tokens.|decoder.embed_tokens.|decoder.block.0.layer.1.EncDecAttention.relative",
     .act = "relu|gated-gelu|gated-silu",

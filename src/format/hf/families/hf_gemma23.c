@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemma 2 and 3. Norms multiply by 1 + weight; GGUF stores the sum.
+// Gemma 2 and 3, and EmbeddingGemma. Norms multiply by 1 + weight; GGUF stores the sum.
 #include "format/hf/hf.h"
 
 #include <math.h>
@@ -8,13 +8,24 @@
 static frit_status add_scale(const frit_hf *hf)
 {
     double scalar = 0;
-    bool bidirectional = false;
-    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_bidirectional_attention", &bidirectional));
-    if (bidirectional)
-        return frit_fail_file(FRIT_E_UNSUPPORTED,
-                              "%s: use_bidirectional_attention is set, expected a causal language model", hf->path);
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "query_pre_attn_scalar", FRIT_HF_FACTOR, &scalar));
     return frit_hf_add_number(hf, "attention.scale", FRIT_HF_FACTOR, 1 / sqrt(scalar));
+}
+
+static bool is_bidirectional(const json_t *config)
+{
+    return json_is_true(json_object_get(config, "use_bidirectional_attention"));
+}
+
+static bool is_causal(const json_t *config)
+{
+    return !is_bidirectional(config);
+}
+
+static frit_status add_embedding(const frit_hf *hf)
+{
+    FRIT_TRY(frit_hf_add_flag(hf, "attention.causal", false));
+    return add_scale(hf);
 }
 
 enum { NO_CAP = FRIT_HF_FALSE };   // 0: no cap; without the key, readers of GGUF assume the caps of published models
@@ -50,11 +61,13 @@ static const frit_hf_key gemma3_text_keys[] = {
     {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},
 };
 
-static const frit_hf_tensor gemma3_text_tensors[] = {
-    BOTH_TENSORS,
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .rewrite = frit_hf_add_one},
-};
+#define GEMMA3_TENSORS \
+    BOTH_TENSORS, \
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .rewrite = frit_hf_add_one}
+
+static const frit_hf_tensor gemma3_text_tensors[] = {GEMMA3_TENSORS};
+static const frit_hf_tensor gemma3_embedding_tensors[] = {GEMMA3_TENSORS, {.gguf = "output", .none = true}};
 // clang-format on
 
 const frit_hf_family frit_hf_gemma2 = {
@@ -74,6 +87,7 @@ const frit_hf_family frit_hf_gemma3_text = {
     .model_type = "gemma3_text",
     .class_name = "Gemma3ForCausalLM",
     .arch = "gemma3",
+    .fits = is_causal,
     .act = "gelu_pytorch_tanh|gelu_new",
     .act_name = "hidden_activation",
     .has_windows = true,
@@ -81,4 +95,21 @@ const frit_hf_family frit_hf_gemma3_text = {
     .more = add_scale,
     .shared = &frit_hf_decoder,
     .own = {gemma3_text_keys, FRIT_COUNT(gemma3_text_keys), gemma3_text_tensors, FRIT_COUNT(gemma3_text_tensors)},
+};
+
+// EmbeddingGemma.
+const frit_hf_family frit_hf_gemma3_embedding = {
+    .model_type = "gemma3_text",
+    .class_name = "Gemma3TextModel",
+    .arch = "gemma-embedding",
+    .fits = is_bidirectional,
+    .act = "gelu_pytorch_tanh|gelu_new",
+    .act_name = "hidden_activation",
+    .has_windows = true,
+    .window_period = 6,
+    .ignored = "lm_head.",
+    .more = add_embedding,
+    .shared = &frit_hf_decoder,
+    .own = {gemma3_text_keys, FRIT_COUNT(gemma3_text_keys), gemma3_embedding_tensors,
+            FRIT_COUNT(gemma3_embedding_tensors)},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemma 4. Layers without a window have their own head size, with RoPE on part of each head: the other pairs are
+// Gemma 4 and EmbeddingGemma 2. Layers without a window have their own head size, with RoPE on part of each head: the other pairs are
 // divided by a large factor in the tensor rope_freqs, as in GGUF files.
 #include "format/hf/hf_rows.h"
 
@@ -40,6 +40,19 @@ static frit_status add_heads(const frit_hf *hf)
     FRIT_TRY(frit_hf_set_number(hf, "attention.key_length", FRIT_HF_WIDTH, full));
     FRIT_TRY(frit_hf_set_number(hf, "attention.value_length", FRIT_HF_WIDTH, full));
     return frit_hf_set_number(hf, "rope.dimension_count", FRIT_HF_WIDTH, full);
+}
+
+// Adds the list of KV heads by layer.
+static frit_status add_kv_heads(const frit_hf *hf)
+{
+    const size_t n = (size_t)frit_hf_written(hf, "block_count");
+    const double n_kv = frit_hf_written(hf, "attention.head_count_kv");
+    uint32_t *values = frit_arena_new(&hf->ckpt->arena, uint32_t, n);
+    double full = n_kv;
+    if (!values) return frit_fail_memory(n * sizeof *values, "the sizes of layers");
+    FRIT_TRY(get_of_full(hf, "num_global_key_value_heads", "num_key_value_heads", &full));
+    for (size_t i = 0; i < n; i++) values[i] = (uint32_t)(slides(hf, i) ? n_kv : full);
+    return full != n_kv ? frit_hf_set_list(hf, "attention.head_count_kv", values) : FRIT_OK;
 }
 
 // Adds lists by layer: KV heads, and the wider feed-forward of layers that share KV.
@@ -171,4 +184,55 @@ const frit_hf_family frit_hf_gemma4_unified_text = {
     .more = complete,
     .shared = &frit_hf_decoder,
     .own = {gemma4_text_keys, FRIT_COUNT(gemma4_text_keys), gemma4_text_tensors, FRIT_COUNT(gemma4_text_tensors)},
+};
+
+// ---------------------------------------------------------------------------------------- EmbeddingGemma 2
+
+// The window of these files is the number of positions on either side, in GGUF it is that of both sides.
+static frit_status add_embedding(const frit_hf *hf)
+{
+    double radius = 0;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_TOKENS, &radius));
+    FRIT_TRY(frit_meta_remove(&hf->ckpt->meta, "frit.attention.sliding_window"));
+    FRIT_TRY(frit_hf_add_number(hf, "attention.sliding_window", FRIT_HF_TOKENS, 2 * radius));
+    FRIT_TRY(frit_hf_add_flag(hf, "attention.causal", false));
+    FRIT_TRY(add_heads(hf));
+    FRIT_TRY(add_kv_heads(hf));
+    return add_pattern(hf);
+}
+
+// clang-format off
+static const frit_hf_key embedding_gemma2_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"hidden_size_per_layer_input", "embedding_length_per_layer_input", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"embedding_dim", "embedding_length_out", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+};
+
+static const frit_hf_tensor embedding_gemma2_tensors[] = {
+    {.name = "model.embedding_projection", .gguf = "output_proj"},
+    {.name = "model.ple.per_layer_model_projection", .gguf = "per_layer_model_proj"},
+    {.name = "model.ple.per_layer_projection_norm", .gguf = "per_layer_proj_norm"},
+    FRIT_HF_ROWS_GEMMA_LAYERS(AT),
+    {.name = AT ".ple_block.per_layer_input_gate", .gguf = "blk.*.inp_gate"},
+    {.name = AT ".ple_block.per_layer_projection", .gguf = "blk.*.proj"},
+    {.name = AT ".ple_block.post_per_layer_input_norm", .gguf = "blk.*.post_norm"},
+    {.name = AT ".layer_scalar", .gguf = "blk.*.layer_output_scale.weight", .whole = true, .may_be_absent = true},
+    {.gguf = "output", .none = true},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_embedding_gemma2_text = {
+    .model_type = "embedding_gemma2_text",
+    .class_name = "EmbeddingGemma2TextModel",
+    .arch = "embedding-gemma2",
+    .act = "gelu_pytorch_tanh",
+    .act_name = "hidden_activation",
+    .has_windows = true,
+    .window_period = 6,
+    .more = add_embedding,
+    .shared = &frit_hf_decoder,
+    .own = {embedding_gemma2_keys, FRIT_COUNT(embedding_gemma2_keys), embedding_gemma2_tensors,
+            FRIT_COUNT(embedding_gemma2_tensors)},
 };
