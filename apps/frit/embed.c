@@ -76,6 +76,25 @@ static const float *find(const vectors *v, size_t item, size_t i)
     return NULL;
 }
 
+static bool is_sparse_pooling(const char *pooling)
+{
+    return strncmp(pooling, "splade", 6) == 0;
+}
+
+static void print_sparse(const vectors *v, size_t n_items)
+{
+    for (size_t item = 0; item < n_items && !cli_stops(); item++) {
+        const float *values = find(v, item, 0);
+        const char *space = "";
+        for (size_t k = 0; values && k < v->width; k++) {
+            if (values[k] == 0) continue;
+            printf("%s%zu:%.8g", space, k, (double)values[k]);
+            space = " ";
+        }
+        printf("\n");
+    }
+}
+
 static void print_lines(const vectors *v, size_t n_items)
 {
     const float *values;
@@ -91,14 +110,28 @@ static json_t *vector_json(const float *values, size_t n)
     return list;
 }
 
+// {"indices": [...], "values": [...]} of the numbers that are not 0.
+static json_t *sparse_json(const float *values, size_t n)
+{
+    json_t *indices = json_array(), *numbers = json_array();
+    for (size_t k = 0; k < n; k++) {
+        if (values[k] == 0) continue;
+        json_array_append_new(indices, json_integer((json_int_t)k));
+        json_array_append_new(numbers, json_real((double)values[k]));
+    }
+    return json_pack("{s:o, s:o}", "indices", indices, "values", numbers);
+}
+
 static int print_json(const vectors *v, size_t n_items, const char *pooling)
 {
     json_t *data = json_array();
     const float *values;
     for (size_t item = 0; item < n_items; item++)
         for (size_t i = 0; (values = find(v, item, i)); i++)
-            json_array_append_new(data, json_pack("{s:I, s:I, s:o}", "index", (json_int_t)item, "token", (json_int_t)i,
-                                                  "embedding", vector_json(values, v->width)));
+            json_array_append_new(
+                data,
+                json_pack("{s:I, s:I, s:o}", "index", (json_int_t)item, "token", (json_int_t)i, "embedding",
+                          is_sparse_pooling(pooling) ? sparse_json(values, v->width) : vector_json(values, v->width)));
     json_t *object = json_pack("{s:s, s:I, s:o}", "pooling", pooling, "dims", (json_int_t)v->width, "embeddings", data);
     return cli_print_json(object, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 }
@@ -117,8 +150,11 @@ static int embed(const embed_args *args, const frit_model *model, frit_engine *e
     if (v.failed) code = cli_no_memory();
     frit_model_info info;
     frit_model_get_info(model, &info);
+    const char *pooling = args->embed.pooling ? args->embed.pooling : info.pooling;
     if (code == CLI_DONE && args->input.json)
-        code = print_json(&v, n_items, args->embed.pooling ? args->embed.pooling : info.pooling);
+        code = print_json(&v, n_items, pooling);
+    else if (code == CLI_DONE && is_sparse_pooling(pooling))
+        print_sparse(&v, n_items);
     else if (code == CLI_DONE)
         print_lines(&v, n_items);
     free(v.values);
@@ -172,12 +208,15 @@ const cli_command cli_command_embed = {
     .name = "embed",
     .usage = "[MODEL] [-p TEXT | -f FILE] [options]",
     .summary = "print the vector of each text",
-    .usual = "prompt file json pooling normalize dims ctx threads batch gpu-layers type model hf-repo quiet",
+    .usual =
+        "prompt file json pooling prompt-name normalize dims ctx threads batch gpu-layers type model hf-repo quiet",
     .details = "Works with encoders and with every other model. Numbers of a vector stand on one line, with spaces\n"
-               "between them; with --pooling rank they are the scores of the model's classification head.\n"
+               "between them; with --pooling rank they are the scores of the model's classification head, and with\n"
+               "--pooling splade pairs TOKEN:WEIGHT of the tokens whose weight is not 0.\n"
                "\n"
                "  frit embed bge-small.gguf -p 'Where does the sun rise?'\n"
-               "  frit embed bge-small.gguf -f sentences.txt --json",
+               "  frit embed bge-small.gguf -f sentences.txt --json\n"
+               "  frit embed embeddinggemma -f questions.txt --prompt-name query --dimensions 256",
     .max_positional = 1,
     .args_bytes = sizeof(embed_args),
     .groups = groups,

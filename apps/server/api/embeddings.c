@@ -28,8 +28,10 @@ typedef struct embeddings {   // the job's ctx
     float *values;             // [n, width]
     size_t width;
     frit_embed_options options;
-    char pooling[8], normalize[8];
-    bool as_base64;
+    char pooling[96], normalize[8];
+    bool as_base64, is_sparse;
+    const char *prompt;   // before each text
+    size_t n_prompt_bytes;
 } embeddings;
 
 static void free_embeddings(void *ctx)
@@ -68,6 +70,18 @@ static char *base64(const float *values, size_t n)
     return text;
 }
 
+// {"indices": [...], "values": [...]} of the numbers that are not 0.
+static json_t *sparse_json(const float *values, size_t n)
+{
+    json_t *indices = json_array(), *numbers = json_array();
+    for (size_t k = 0; k < n; k++) {
+        if (values[k] == 0) continue;
+        json_array_append_new(indices, json_integer((json_int_t)k));
+        json_array_append_new(numbers, json_real((double)values[k]));
+    }
+    return json_pack("{s:o, s:o}", "indices", indices, "values", numbers);
+}
+
 static json_t *vector_json(const embeddings *e, size_t i)
 {
     const float *values = e->values + i * e->width;
@@ -77,6 +91,7 @@ static json_t *vector_json(const embeddings *e, size_t i)
         free(text);
         return json;
     }
+    if (e->is_sparse) return sparse_json(values, e->width);
     json_t *list = json_array();
     for (size_t k = 0; k < e->width; k++) json_array_append_new(list, json_real((double)values[k]));
     return list;
@@ -214,7 +229,22 @@ static bool cut_to_context(const server_model *model, input *in, server_problem 
     return true;
 }
 
-static bool read_input(const server_exchange *exchange, const json_t *value, size_t i, input *in,
+// Tokenizes a text with the prompt before it.
+static bool read_text(const server_exchange *exchange, const json_t *value, const embeddings *e,
+                      const frit_tokenize_limits *limits, input *in, server_problem *problem)
+{
+    const size_t n = json_string_length(value), n_prompt = e->n_prompt_bytes;
+    char *whole = malloc(n_prompt + n + 1);
+    if (!whole) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    memcpy(whole, e->prompt, n_prompt);
+    memcpy(whole + n_prompt, json_string_value(value), n);
+    in->tokens =
+        server_tokens(exchange->model->model, whole, n_prompt + n, FRIT_TEXT_SPECIAL, limits, &in->n_tokens, problem);
+    free(whole);
+    return in->tokens != NULL;
+}
+
+static bool read_input(const server_exchange *exchange, const json_t *value, size_t i, const embeddings *e, input *in,
                        server_problem *problem)
 {
     const server_embedding *request = exchange->request;
@@ -223,9 +253,7 @@ static bool read_input(const server_exchange *exchange, const json_t *value, siz
     if (json_is_array(value)) {
         if (!read_ids(value, i, model->info.n_vocab, in, problem)) return false;
     } else if (json_is_string(value)) {
-        in->tokens = server_tokens(model->model, json_string_value(value), json_string_length(value), FRIT_TEXT_SPECIAL,
-                                   &limits, &in->n_tokens, problem);
-        if (!in->tokens) return false;
+        if (!read_text(exchange, value, e, &limits, in, problem)) return false;
         if (in->n_tokens > (size_t)model->n_ctx && !cut_to_context(model, in, problem)) return false;
     } else {
         return server_refuse(problem, 400, "invalid_type", "input",
@@ -255,7 +283,7 @@ static bool read_inputs(const server_exchange *exchange, const json_t *value, em
     for (e->n = 0; e->n < n;) {
         input *in = &e->inputs[e->n];
         const size_t i = e->n++;   // counted first, so that free_embeddings frees it after an error
-        if (!read_input(exchange, is_list ? json_array_get(value, i) : value, i, in, problem)) return false;
+        if (!read_input(exchange, is_list ? json_array_get(value, i) : value, i, e, in, problem)) return false;
         job->usage.n_prompt += in->n_tokens;
     }
     return true;
@@ -273,13 +301,21 @@ static bool choose_options(const server_model *model, const server_embedding *re
     if (strcmp(pooling, "none") == 0)
         return server_refuse(problem, 400, "unsupported_parameter", "pooling",
                              "pooling: a vector for each token is not possible here; ask for mean, cls or last");
+    if (strlen(pooling) >= sizeof e->pooling)
+        return server_refuse(problem, 400, "invalid_value", "pooling", "pooling: the name is too long");
     snprintf(e->pooling, sizeof e->pooling, "%s", pooling);
+    e->is_sparse = strncmp(pooling, "splade", 6) == 0;
+    if (e->is_sparse && e->as_base64)
+        return server_refuse(problem, 400, "unsupported_parameter", "encoding_format",
+                             "encoding_format: sparse vectors are given as numbers only, ask for float");
     e->options.pooling = e->pooling;
     if (request->normalize) {
         snprintf(e->normalize, sizeof e->normalize, "%s", request->normalize);
         e->options.normalize = e->normalize;
     }
     e->options.n_dims = request->n_dims;
+    if (frit_embed_prompt(model->model, request->prompt_name, &e->prompt, &e->n_prompt_bytes) != FRIT_OK)
+        return server_refuse_field(problem, 400, "prompt_name", FRIT_E_INVALID);
     const frit_status status = frit_embed_width(model->model, &e->options, &e->width);
     if (status == FRIT_OK) return true;
     const char *field = frit_error_field();

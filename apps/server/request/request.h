@@ -145,7 +145,7 @@ typedef struct server_embedding {
     const json_t *input;    // borrowed; NULL: missing
     const char *encoding;   // "float", "base64"; NULL: float
     int32_t n_dims;         // 0: all
-    const char *pooling, *normalize;
+    const char *pooling, *normalize, *prompt_name;
     const char *field;   // the name of the field for `input`; NULL: "input"
     bool truncates;      // inputs longer than the context are cut at their end
     bool is_single;      // there is one text, and the reply is its vector alone

@@ -25,6 +25,7 @@ static const server_field embedding_fields[] = {
     {"encoding_format", FIELD_TEXT, .offset = AT(encoding)},
     {"dimensions", FIELD_INT, .offset = AT(n_dims), .min = 1, .max = 1 << 20},
     {"pooling", FIELD_TEXT, .offset = AT(pooling)},
+    {"prompt_name", FIELD_TEXT, .offset = AT(prompt_name)},
     {"normalize", FIELD_TEXT, .offset = AT(normalize)},
     ELSEWHERE("user"),
 };
