@@ -28,7 +28,7 @@ NUMBERS = {
 }
 PYTHON = {"c_bool": "bool", "c_float": "float", "c_double": "float", "c_char_p": "bytes | None"}
 # Texts that do not end with a zero byte. Python gets their address, and reads them with their length.
-NOT_TERMINATED = {"frit_token_info.text", "frit_token_piece", "frit_part.text", "frit_session_note"}
+NOT_TERMINATED = {"frit_token_info.text", "frit_token_piece", "frit_part.text", "frit_session_note", "frit_embed_prompt"}
 
 HEAD = '''# SPDX-License-Identifier: MIT
 # Made by bindings/python/generate.py from include/frit.h and include/frit_tools.h: do not edit.

@@ -645,12 +645,14 @@ class frit_embed_options(Structure):
     pooling: bytes | None
     normalize: bytes | None
     n_dims: int
+    prompt_name: bytes | None
     reserved: Any
     _fields_ = [
         ("pooling", c_char_p),
         ("normalize", c_char_p),
         ("n_dims", c_int32),
-        ("reserved", c_uint64 * 8),
+        ("prompt_name", c_char_p),
+        ("reserved", c_uint64 * 7),
     ]
 
 class frit_embed_item(Structure):
@@ -1244,6 +1246,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_adapter_get_info": (c_int, [c_void_p, POINTER(frit_adapter_info)]),
     "frit_session_set_adapters": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_float), c_size_t]),
     "frit_embed_texts": (c_int, [c_void_p, POINTER(frit_embed_item), c_size_t, POINTER(frit_embed_options), frit_embed_fn, c_void_p]),
+    "frit_embed_prompt": (c_int, [c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
     "frit_embed_width": (c_int, [c_void_p, POINTER(frit_embed_options), POINTER(c_size_t)]),
     "frit_rerank_texts": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(frit_embed_item), c_size_t, POINTER(frit_rerank_options), POINTER(c_float)]),
     "frit_rerank_tokenize": (c_int, [c_void_p, c_char_p, c_size_t, c_char_p, c_size_t, POINTER(c_int32), c_size_t, POINTER(c_size_t)]),

@@ -348,25 +348,35 @@ class Engine(Unique):
     # ------------------------------------------------------------------ embeddings and scores
 
     def embed(self, texts: str | Sequence[Prompt], *, pooling: str | None = None, normalize: str | None = None,
-              n_dims: int = 0) -> Tensor:
+              n_dims: int = 0, prompt_name: str | None = None) -> Tensor:
         """Returns vectors of texts: a tensor [n_texts, n], or [n] for a single text.
 
-        pooling: "mean", "cls", "last" or "rank"; None: the pooling that the model's files name.
-        normalize: "l1", "l2", "max" or "none"; None: "l2", or "none" for scores.
+        pooling: "mean", "cls", "last", "max", "mean_sqrt_len", "weighted_mean", several joined by "+", "splade" or
+            "rank"; None: the pooling that the model's files name.
+        normalize: "l1", "l2", "max" or "none"; None: "l2", or "none" for scores and splade.
         n_dims: the number of first numbers that are kept of each vector; 0: all.
-        Raises InvalidError for a text that has no tokens or is longer than the context.
+        prompt_name: the model's prompt that is put before each text, such as "query"; None: its default prompt.
+        Raises InvalidError for a text that has no tokens or is longer than the context, and for unknown prompts.
         """
-        return self._core.call(self._embed, texts, pooling, normalize, n_dims)  # type: ignore[no-any-return]
+        return self._core.call(self._embed, texts, pooling, normalize, n_dims, prompt_name)  # type: ignore[no-any-return]
+
+    def embed_sparse(self, texts: Sequence[Prompt], *, pooling: str = "splade",
+                     prompt_name: str | None = None) -> list[dict[int, float]]:
+        """Returns sparse vectors of texts, for models with a masked-LM head: the weights of the tokens whose weight is
+        not 0, by token id. pooling: "splade" or "splade_sum". Raises UnsupportedError without such a head."""
+        rows = self.embed(list(texts), pooling=pooling, prompt_name=prompt_name).tolist()
+        return [{token: weight for token, weight in enumerate(row) if weight != 0} for row in rows]
 
     async def aembed(self, texts: str | Sequence[Prompt], *, pooling: str | None = None, normalize: str | None = None,
-                     n_dims: int = 0) -> Tensor:
+                     n_dims: int = 0, prompt_name: str | None = None) -> Tensor:
         """Returns vectors of texts, for asyncio. The arguments are those of `embed`."""
         import asyncio
 
-        future = self._core.submit(lambda: self._embed(texts, pooling, normalize, n_dims))
+        future = self._core.submit(lambda: self._embed(texts, pooling, normalize, n_dims, prompt_name))
         return await asyncio.wrap_future(future)  # type: ignore[no-any-return, unused-ignore]
 
-    def _embed(self, texts: str | Sequence[Prompt], pooling: str | None, normalize: str | None, n_dims: int) -> Tensor:
+    def _embed(self, texts: str | Sequence[Prompt], pooling: str | None, normalize: str | None, n_dims: int,
+               prompt_name: str | None) -> Tensor:
         if pooling == "none":
             raise InvalidError("pooling: found 'none'; Session.hidden_states gives a vector for each token")
         one = isinstance(texts, str)
@@ -374,7 +384,8 @@ class Engine(Unique):
         array, keep = embed_items("texts", items)
         width = self.model.embedding_width(pooling, n_dims)
         out = Tensor.zeros((len(items), width))
-        options = options_of(c.frit_embed_options, pooling=pooling, normalize=normalize, n_dims=n_dims)
+        options = options_of(c.frit_embed_options, pooling=pooling, normalize=normalize, n_dims=n_dims,
+                             prompt_name=prompt_name)
 
         def row(_ctx: Any, item: int, _i: int, values: Any, n: int) -> None:
             ctypes.memmove(out.address + 4 * width * item, values, 4 * n)
