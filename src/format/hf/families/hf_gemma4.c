@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gemma 4 and EmbeddingGemma 2. Layers without a window have their own head size, with RoPE on part of each head: the other pairs are
-// divided by a large factor in the tensor rope_freqs, as in GGUF files.
+// Gemma 4 and EmbeddingGemma 2. Layers without a window have their own head size, with RoPE on part of each head: the
+// other pairs are divided by a large factor in the tensor rope_freqs, as in GGUF files.
 #include "format/hf/hf_rows.h"
 
 #include <math.h>
