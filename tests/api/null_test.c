@@ -414,6 +414,11 @@ static void call_engines(void)
     ACCEPTS(frit_embed_texts, options, o.engine, &item, 1, NULL, ignore_vector, NULL);
     REFUSES(frit_embed_texts, row, o.engine, &item, 1, NULL, NULL, NULL);
     ACCEPTS(frit_embed_texts, row_ctx, o.engine, &item, 1, NULL, ignore_vector, NULL);
+    const char *prompt;
+    REFUSES(frit_embed_prompt, model, NULL, NULL, &prompt, &n);
+    ACCEPTS(frit_embed_prompt, name, o.model, NULL, &prompt, &n);
+    REFUSES(frit_embed_prompt, text, o.model, NULL, NULL, &n);
+    REFUSES(frit_embed_prompt, n_bytes, o.model, NULL, &prompt, NULL);
     REFUSES(frit_embed_width, model, NULL, NULL, &n);
     ACCEPTS(frit_embed_width, options, o.model, NULL, &n);
     REFUSES(frit_embed_width, n, o.model, NULL, NULL);
