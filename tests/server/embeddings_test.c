@@ -197,6 +197,36 @@ static void an_encoder_gives_embeddings_and_no_text(void **state)
     assert_int_equal(stop_serving(&other, SIGTERM), 0);
 }
 
+static void a_masked_lm_head_gives_sparse_vectors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *part;
+    } bad[] = {
+        {"{\"input\": \"Hello.\", \"pooling\": \"splade\", \"encoding_format\": \"base64\"}", "numbers only"},
+        {"{\"input\": \"Hello.\", \"prompt_name\": \"query\"}", "prompt_name is 'query', but"},
+        {"{\"input\": \"Hello.\", \"pooling\": \"mean+rank\"}", "'rank' cannot be joined with others"},
+    };
+    served other = serve(shared_path("goldens/hf-more/bert-splade"), "--threads 1");
+    reply r = post(&other, EMBED, "{\"input\": [\"Hello.\", \"World.\"], \"pooling\": \"splade\"}");
+    if (r.status != 200) fail_msg("%d %s", r.status, r.body);
+    json_t *json = reply_json(&r);
+    const json_t *indices = json_object_get(vector_of(json, 1), "indices");
+    const json_t *values = json_object_get(vector_of(json, 1), "values");
+    assert_in_range(json_array_size(indices), 1, 512);
+    assert_int_equal(json_array_size(values), json_array_size(indices));
+    for (size_t i = 0; i < json_array_size(values); i++) assert_true(json_real_value(json_array_get(values, i)) > 0);
+    json_decref(json);
+    reply_free(&r);
+    for (size_t i = 0; i < FRIT_COUNT(bad); i++) {
+        r = post(&other, EMBED, bad[i].body);
+        assert_int_equal(r.status, 400);
+        if (!strstr(r.body, bad[i].part)) fail_msg("%s: %s", bad[i].part, r.body);
+        reply_free(&r);
+    }
+    assert_int_equal(stop_serving(&other, SIGTERM), 0);
+}
+
 static void an_encoder_decoder_answers_completions(void **state)
 {
     (void)state;
@@ -238,6 +268,7 @@ int main(void)
         cmocka_unit_test(many_inputs_take_many_steps),
         cmocka_unit_test(bad_requests_are_refused_by_name),
         cmocka_unit_test(an_encoder_gives_embeddings_and_no_text),
+        cmocka_unit_test(a_masked_lm_head_gives_sparse_vectors),
         cmocka_unit_test(an_encoder_decoder_answers_completions),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
