@@ -22,7 +22,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-ray test-gpu test-webgpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu test-webgpu test-dawn bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -234,7 +234,14 @@ test-webgpu:
 	@$(BUILD) release --target bench_webgpu \
 	    $(patsubst tests/backend/%_test.c,test_backend_%,$(wildcard tests/backend/webgpu_*_test.c))
 	@$(CTEST) build/release -R 'backend/webgpu'
+	@build/release/tests/test_backend_webgpu_ops all || [ $$? -eq 77 ]
 	@build/release/tests/test_backend_webgpu_model "" || [ $$? -eq 77 ]
+
+## make test-dawn  the same through Dawn, from a root of Debian unstable that debootstrap makes
+test-dawn:
+	@$(CONFIGURE) release -DFRIT_TESTS=ON
+	@$(BUILD) release --target $(patsubst tests/backend/%_test.c,test_backend_%,$(wildcard tests/backend/webgpu_*_test.c))
+	@tests/webgpu/dawn.sh build/release
 
 ## make bench-gpu  measures the kernels for NVIDIA GPUs: products, whole decode steps, and what they are compared with
 bench-gpu:

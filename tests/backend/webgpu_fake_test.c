@@ -124,7 +124,8 @@ static void a_processor_is_used_with_a_warning(void **state)
 
 // ------------------------------------------------------------------------------- kernels, memory, lists
 
-static const char kernel[] = "@compute @workgroup_size(64) fn main() { }";
+static const char kernel[] = "@compute @workgroup_size(64) fn main() { }",
+                  bare_shift[] = "@compute @workgroup_size(64) fn main() { let a = 1u | 2u << 3u; }";
 
 static void faulty_kernels_and_refused_pipelines_are_errors(void **state)
 {
@@ -134,6 +135,7 @@ static void faulty_kernels_and_refused_pipelines_are_errors(void **state)
     set_faults((fake_settings){.refused_pipeline = 1});
     assert_ok(frit_gpu_open(&gpu, path, -1));
     assert_fails(frit_gpu_pipeline_new(&gpu, "bad", "fn main( {", "rw", &pipeline), FRIT_E_UNSUPPORTED, "not WGSL");
+    assert_fails(frit_gpu_pipeline_new(&gpu, "bare", bare_shift, "rw", &pipeline), FRIT_E_UNSUPPORTED, "not WGSL");
     assert_fails(frit_gpu_pipeline_new(&gpu, "refused", kernel, "rw", &pipeline), FRIT_E_UNSUPPORTED,
                  "the driver refuses the kernel");
     frit_gpu_close(&gpu);

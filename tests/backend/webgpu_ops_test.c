@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Compares ops on a GPU through WebGPU with plain C on the CPU: several sequences in one step, page boundaries, all
 // weight types and cache types. Arguments are weight types: only products of these types run. An argument with *
-// selects tests by their names.
+// selects tests by their names. Without an argument some cases are left out, which "all" has.
 #include "backend/webgpu_compare.h"
 
 // ------------------------------------------------------------------------------- ops
@@ -123,6 +123,7 @@ static void rotations_are_those_of_the_reference(void **state)
 // ------------------------------------------------------------------------------- products
 
 static char **wanted;
+static bool is_full;   // all kinds of products of all types, and all cases of caches; otherwise some
 
 static bool is_wanted(const char *name)
 {
@@ -176,9 +177,29 @@ static void products_of_all_types_are_those_of_the_reference(void **state)
     for (int t = 0; t < FRIT_DTYPE_COUNT; t++) {
         if (!has_products((frit_dtype)t) || !is_wanted(frit_dtype_get((frit_dtype)t)->name)) continue;
         compare_product((frit_dtype)t, 0, 256, 32, 0);
+        compare_product((frit_dtype)t, 3, 512, 48, 3);
+        if (!is_full && t != FRIT_DTYPE_Q4_K && t != FRIT_DTYPE_F16) continue;
         compare_product((frit_dtype)t, 1, 1280, 40, 1);
         compare_product((frit_dtype)t, 2, 2304, 24, 2);
-        compare_product((frit_dtype)t, 3, 512, 48, 3);
+        compare_product((frit_dtype)t, 3, 1280, 100, 1);
+    }
+}
+
+// Random numbers of rows and columns, with few and many rows of the input.
+static void products_of_any_shape_are_those_of_the_reference(void **state)
+{
+    enum { N_SHAPES = 4, COLUMNS = 2560 };
+    frit_rng rng;
+    (void)state;
+    require_webgpu();
+    frit_rng_init(&rng, 1);
+    for (int t = 0; t < FRIT_DTYPE_COUNT; t++) {
+        const int64_t each =
+            frit_dtype_get((frit_dtype)t)->block_elems < 32 ? 32 : frit_dtype_get((frit_dtype)t)->block_elems;
+        if (!has_products((frit_dtype)t)) continue;
+        for (int i = 0; i < (is_full ? N_SHAPES : 0) || (i < 1 && t == FRIT_DTYPE_Q5_K); i++)
+            compare_product((frit_dtype)t, (uint64_t)(t + i), each * random_between(&rng, 1, COLUMNS / each),
+                            random_between(&rng, 1, 200), (int)random_between(&rng, 0, 3));
     }
 }
 
@@ -230,7 +251,7 @@ static void caches_of_all_types_are_those_of_the_reference(void **state)
                  {FRIT_DTYPE_Q4_0, 1e-4}};
     require_webgpu();
     for (size_t i = 0; i < FRIT_COUNT(types); i++)
-        for (uint64_t seed = 0; seed < 4; seed++) {
+        for (uint64_t seed = is_full ? 0 : 2; seed < 4; seed++) {
             const frit_kv_types both = {types[i].dtype, types[i].dtype}, mixed = {types[i].dtype, FRIT_DTYPE_F16};
             compare_attention(both, 4, 2, 64, (frit_attend){.scale = 0.125F}, seed, types[i].limit);
             if (seed == 3) compare_attention(mixed, 7, 1, 128, (frit_attend){.scale = 0.1F}, seed, types[i].limit);
@@ -272,8 +293,10 @@ static void long_texts_have_parts(void **state)
 
 int main(int argc, char **argv)
 {
+    is_full = argc > 1;
+    if (argc > 1 && strcmp(argv[1], "all") == 0) argc--, argv++;
     const bool by_name = argc > 1 && strchr(argv[1], '*');
-    wanted = argv + (by_name ? argc : 1);
+    wanted = by_name || argc < 2 ? NULL : argv + 1;
     if (by_name) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest all[] = {
         cmocka_unit_test(ops_on_numbers_are_those_of_the_reference),
@@ -281,6 +304,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(norms_are_those_of_the_reference),
         cmocka_unit_test(rotations_are_those_of_the_reference),
         cmocka_unit_test(products_of_all_types_are_those_of_the_reference),
+        cmocka_unit_test(products_of_any_shape_are_those_of_the_reference),
         cmocka_unit_test(short_rows_are_padded),
         cmocka_unit_test(caches_of_all_types_are_those_of_the_reference),
         cmocka_unit_test(attention_has_all_properties),

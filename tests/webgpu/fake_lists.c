@@ -69,6 +69,25 @@ uint64_t fake_n_dispatches(void)
 
 // ------------------------------------------------------------------------------- kernels
 
+// Dawn's compiler wants parentheses where | or & and a shift are operands of each other. Naga does not.
+static bool has_bare_shift(const char *text)
+{
+    enum { MOST_DEPTH = 64, BITS = 1, SHIFT = 2 };
+    unsigned seen[MOST_DEPTH] = {0};
+    int depth = 0;
+    for (const char *c = text; *c; c++) {
+        const bool is_shift = (c[0] == '<' || c[0] == '>') && c[1] == c[0] && (c[2] == ' ' || c[2] == '=');
+        if (strchr("([{", *c) && depth + 1 < MOST_DEPTH) seen[++depth] = 0;
+        if (strchr(")]}", *c) && depth > 0) depth--;
+        if (strchr(",;{}", *c) || (*c == '=' && c[1] == ' ')) seen[depth] = 0;
+        if ((*c == '|' || *c == '&') && c[1] == ' ' && c[-1] == ' ') seen[depth] |= BITS;
+        if (is_shift && c[2] == ' ') seen[depth] |= SHIFT;
+        if (is_shift) c++;
+        if (seen[depth] == (BITS | SHIFT)) return true;
+    }
+    return false;
+}
+
 static bool is_kernel(frit_wgpu_string_view text)
 {
     int depth = 0;
@@ -77,7 +96,7 @@ static bool is_kernel(frit_wgpu_string_view text)
     if (!copy) fake_abort("there is no memory");
     memcpy(copy, text.data, n);
     for (size_t i = 0; i < n && depth >= 0; i++) depth += copy[i] == '{' ? 1 : copy[i] == '}' ? -1 : 0;
-    const bool is_right = depth == 0 && strstr(copy, "@compute") && strstr(copy, "fn main(");
+    const bool is_right = depth == 0 && strstr(copy, "@compute") && strstr(copy, "fn main(") && !has_bare_shift(copy);
     free(copy);
     return is_right;
 }

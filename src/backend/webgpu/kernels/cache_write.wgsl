@@ -70,7 +70,7 @@ fn store_q8(page: u32, row: u32, i: u32) {
     let inverse = select(0.0, 1.0 / scale, scale > 0.0);
     let q = vec2<u32>(vec2<i32>(round(vec2<f32>(x[i], x[i + 1u]) * inverse))) & vec2<u32>(0xffu);
     let byte = row + i / 32u * 34u;
-    store16(page, byte + 2u + i % 32u, q.x | q.y << 8u);
+    store16(page, byte + 2u + i % 32u, q.x | (q.y << 8u));
     if (i % 32u == 0u) {
         store16(page, byte, half_of(scale));
     }
@@ -88,7 +88,7 @@ fn store_q4(page: u32, row: u32, i: u32) {
     let v = vec4<f32>(x[i], x[i + 1u], x[i + 16u], x[i + 17u]) * inverse + vec4<f32>(8.5);
     let q = min(vec4<u32>(max(v, vec4<f32>(0.0))), vec4<u32>(15u));
     let byte = row + i / 32u * 18u;
-    store16(page, byte + 2u + i % 32u, q.x | q.y << 8u | q.z << 4u | q.w << 12u);
+    store16(page, byte + 2u + i % 32u, q.x | (q.y << 8u) | (q.z << 4u) | (q.w << 12u));
     if (i % 32u == 0u) {
         store16(page, byte, half_of(scale));
     }
@@ -148,11 +148,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
 #elif V_TYPE == 1
         for (var i = 2u * thread; i < V_DIMu; i += 2u * THREADSu) {
-            atomicStore(&cache[words + (base + i) / 2u], half_of(x[i]) | half_of(x[i + 1u]) << 16u);
+            atomicStore(&cache[words + (base + i) / 2u], half_of(x[i]) | (half_of(x[i + 1u]) << 16u));
         }
 #elif V_TYPE == 2
         for (var i = 2u * thread; i < V_DIMu; i += 2u * THREADSu) {
-            atomicStore(&cache[words + (base + i) / 2u], brain_of(x[i]) | brain_of(x[i + 1u]) << 16u);
+            atomicStore(&cache[words + (base + i) / 2u], brain_of(x[i]) | (brain_of(x[i + 1u]) << 16u));
         }
 #elif V_TYPE == 3
         for (var i = 2u * thread; i < V_DIMu; i += 2u * THREADSu) {

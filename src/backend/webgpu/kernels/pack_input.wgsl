@@ -22,7 +22,7 @@ fn larger_of(a: f32, b: f32) -> f32 {
 
 fn packed(q: vec4<i32>) -> u32 {
     let b = vec4<u32>(q) & vec4<u32>(0xffu);
-    return b.x | b.y << 8u | b.z << 16u | b.w << 24u;
+    return b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u);
 }
 
 // All threads of the group call it; at: the word where the block begins.

@@ -10,7 +10,7 @@ fn load32(page: u32, byte: u32) -> u32 {   // at a multiple of 2
     if ((byte & 2u) == 0u) {
         return a;
     }
-    return a >> 16u | cache[page + byte / 4u + 1u] << 16u;
+    return (a >> 16u) | (cache[page + byte / 4u + 1u] << 16u);
 }
 
 #if K_TYPE >= 3 || V_TYPE >= 3

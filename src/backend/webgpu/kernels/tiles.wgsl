@@ -30,7 +30,7 @@ fn level_of(code: u32) -> u32 {
 
 fn fill_levels(thread: u32, threads: u32) {
     for (var b = thread; b < 256u; b += threads) {
-        levels[b] = level_of(b & 15u) | level_of(b >> 4u) << 8u;
+        levels[b] = level_of(b & 15u) | (level_of(b >> 4u) << 8u);
     }
     workgroupBarrier();
 }
@@ -39,8 +39,8 @@ fn levels_of(c: u32) -> vec2<u32> {
     let a = vec4<u32>(levels[c & 0xffu], levels[(c >> 8u) & 0xffu], levels[(c >> 16u) & 0xffu], levels[c >> 24u]);
     let low = a & vec4<u32>(0xffu);
     let high = a >> vec4<u32>(8u);
-    return vec2<u32>(low.x | low.y << 8u | low.z << 16u | low.w << 24u,
-                     high.x | high.y << 8u | high.z << 16u | high.w << 24u);
+    return vec2<u32>(low.x | (low.y << 8u) | (low.z << 16u) | (low.w << 24u),
+                     high.x | (high.y << 8u) | (high.z << 16u) | (high.w << 24u));
 }
 #endif
 
@@ -113,7 +113,7 @@ fn six_bits(q: vec3<u32>, g: u32) -> vec2<f32> {   // scale and minimum of group
     let b = (q.y >> shift) & 0xffu;
     let c = (q.z >> shift) & 0xffu;
     let low = vec2<u32>(a & 63u, b & 63u);
-    let high = vec2<u32>((c & 15u) | (a >> 6u) << 4u, (c >> 4u) | (b >> 6u) << 4u);
+    let high = vec2<u32>((c & 15u) | ((a >> 6u) << 4u), (c >> 4u) | ((b >> 6u) << 4u));
     return vec2<f32>(select(low, high, g >= 4u));
 }
 #endif
