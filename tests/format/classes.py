@@ -51,6 +51,16 @@ TAKEN = {
     },
     "olmo3": {"rope_local_base_freq": None},
     "nemotron_h": {"mamba_n_groups": "n_groups", "mamba_d_conv": "conv_kernel"},
+    # names of the published files, which were written for code beside them
+    "nomic_bert": {
+        "n_embd": "hidden_size",
+        "n_head": "num_attention_heads",
+        "n_layer": "num_hidden_layers",
+        "n_inner": "intermediate_size",
+        "n_positions": "max_position_embeddings",
+        "layer_norm_epsilon": "layer_norm_eps",
+        "rotary_emb_base": "rope_theta",
+    },
     # the key in files of DeepSeek and others; newer classes have another name for it
     "deepseek_v2": {"num_nextn_predict_layers": "num_mtp_layers"},
     "deepseek_v3": {"num_nextn_predict_layers": "num_mtp_layers"},

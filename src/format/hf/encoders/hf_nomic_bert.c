@@ -24,6 +24,37 @@ static frit_status swap_halves(const frit_hf *hf, frit_tensor *tensor, bool is_b
     return frit_reorder(&hf->ckpt->arena, tensor, swapped_row, h, tensor->shape[0], 0);
 }
 
+// Published files have keys of their first code. Those that would change the result must have the values of the models
+// that transformers' class runs.
+static frit_status add_nomic(const frit_hf *hf)
+{
+    static const struct {
+        const char *key;
+        double value;
+    } singles[] = {
+        {"prenorm", 0},
+        {"parallel_block", 0},
+        {"use_rms_norm", 0},
+        {"rotary_emb_fraction", 1},
+        {"qkv_proj_bias", 0},
+        {"mlp_fc1_bias", 0},
+        {"mlp_fc2_bias", 0},
+        {"rotary_emb_interleaved", 0},
+        {"causal", 0},
+        {"num_experts", 0},
+        {"scale_attn_weights", 1},
+        {"rotary_scaling_factor", 1},
+        {"scale_attn_by_inverse_layer_idx", 0},
+    };
+    const char *act = "swiglu";
+    for (size_t i = 0; i < FRIT_COUNT(singles); i++) FRIT_TRY(frit_hf_expect(hf, singles[i].key, singles[i].value));
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "activation_function", &act));
+    if (strcmp(act, "swiglu") != 0)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: activation_function is '%.40s', only swiglu is supported",
+                              hf->path, act);
+    return frit_hf_add_encoder(hf);
+}
+
 // clang-format off
 static const frit_hf_key nomic_keys[] = {
     {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED},
@@ -80,7 +111,7 @@ const frit_hf_family frit_hf_nomic_bert = {
     .act = FRIT_HF_ENCODER_ACTS,
     .shared = &frit_hf_encoder,
     .own = {nomic_keys, FRIT_COUNT(nomic_keys), nomic_tensors, FRIT_COUNT(nomic_tensors)},
-    .more = frit_hf_add_encoder,
+    .more = add_nomic,
 };
 
 const frit_hf_family frit_hf_gte = {
