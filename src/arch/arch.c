@@ -14,6 +14,7 @@
     X(bailingmoe) \
     X(bailingmoe2) \
     X(bailingmoe3) \
+    X(bart) \
     X(bert) \
     X(bitnet) \
     X(bloom) \
@@ -83,6 +84,7 @@
     X(maincoder) \
     X(mamba) \
     X(mamba2) \
+    X(mbart) \
     X(mellum) \
     X(mimo2) \
     X(minicpm) \

@@ -20,6 +20,7 @@ typedef struct frit_build {
     frit_node *chosen;               // positions chosen by this layer's indexer or an earlier one; NULL: all
     bool attn_temp;                  // this layer uses the attention temperature
     int32_t n_state;                 // numbers of the layer's state that its ops use so far
+    bool encodes;                    // the encoder of an encoder-decoder
     const frit_adapters *adapters;   // NULL: none
 } frit_build;
 
@@ -65,6 +66,12 @@ frit_node *frit_layer_t5(frit_build *b, const frit_layer *w, frit_node *x);
 // Computes the bias of scores for each distance, [n_head, 2 * rel_distance + 1], from a table of buckets.
 frit_status frit_relative_gains(const frit_tensor **out, const frit_tensor *buckets, const frit_hparams *hp,
                                 bool both_sides, frit_arena *arena);
+// The cache layer of this layer's attention to itself, and the function of `write_source`.
+int32_t frit_own_cache_layer(const frit_build *b);
+frit_node *frit_write_source(frit_build *b, frit_node *x);
+// Attention of an encoder or decoder without RoPE; k NULL: to the encoded source.
+frit_node *frit_attend_encoded(frit_build *b, const frit_weight *q, const frit_weight *k, const frit_weight *v,
+                               const frit_weight *o, frit_node *x, frit_attend attend);
 frit_status frit_t5_compute(frit_weights *weights, const frit_hparams *hp, frit_arena *arena);
 
 // ------------------------------------------------------------------------------- recurrent layers (recurrent.c)

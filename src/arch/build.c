@@ -28,7 +28,7 @@ static frit_node *add_positions(frit_build *b, frit_node *x)
 
 static frit_status check_positions(const frit_hparams *hp, const frit_weights *weights)
 {
-    const frit_tensor *table = weights->pos_embd.w;
+    const frit_tensor *table = weights->pos_embd.w ? weights->pos_embd.w : weights->dec_pos.w;
     if (!table || hp->n_ctx <= table->shape[0]) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "a context of %d tokens is requested, but the model has learned %lld positions",
                      (int)hp->n_ctx, (long long)table->shape[0]);
@@ -69,6 +69,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     const bool encodes = n_enc > 0 && options && options->encode;
     const int32_t first = options ? options->first_layer : 0;
     if (options) b.adapters = options->adapters;
+    b.encodes = encodes;
     FRIT_TRY(check_positions(hp, weights));
     b.tokens = frit_input_node(g, FRIT_INPUT_TOKENS);
     b.positions = frit_input_node(g, FRIT_INPUT_POSITIONS);
@@ -90,7 +91,8 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     }
     g->depth = b.i_layer;
     if (arch->end) x = arch->end(&b, x);
-    if (encodes) x = arch->write_source(&b, frit_norm(&b, &weights->enc_norm, x));
+    if (encodes && frit_has(&weights->enc_norm)) x = frit_norm(&b, &weights->enc_norm, x);
+    if (encodes) x = arch->write_source(&b, x);
     const bool is_residual = options && options->is_residual, keeps = options && options->keeps_hidden;
     const bool norms = !arch->no_out_norm && !encodes && !is_residual;
     if (norms && keeps) x = frit_norm(&b, &weights->out_norm, x);

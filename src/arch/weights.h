@@ -72,9 +72,10 @@ typedef struct frit_layer {
 
 typedef struct frit_weights {
     frit_weight tok_embd, type_embd, pos_embd, tok_norm, tok_proj, out_norm, out_proj, enc_norm, lm_head;
-    frit_weight mlm_dense, mlm_norm;   // of a masked-LM head, before lm_head
-    frit_weight rel_bias;              // of all layers: biases of scores, or embeddings, for each bucket of distances
-    frit_weight rel_norm;              // of these embeddings
+    frit_weight enc_pos, dec_pos, enc_tok_norm, dec_tok_norm;   // of encoder-decoders with tables of positions
+    frit_weight mlm_dense, mlm_norm;                            // of a masked-LM head, before lm_head
+    frit_weight rel_bias;   // of all layers: biases of scores, or embeddings, for each bucket of distances
+    frit_weight rel_norm;   // of these embeddings
     frit_weight rope_freqs, rope_long, rope_short;
     frit_weight altup_proj, altup_merge;   // of all streams except the first
     frit_weight layer_embd, layer_proj,

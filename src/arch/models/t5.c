@@ -95,8 +95,20 @@ static frit_node *attend(frit_build *b, frit_node *q, frit_node *written, const 
     return frit_linear(b, o, frit_reshape(b->g, y, 1, (int64_t[]){(int64_t)lhp->n_head * lhp->v_dim}));
 }
 
+frit_node *frit_attend_encoded(frit_build *b, const frit_weight *q, const frit_weight *k, const frit_weight *v,
+                               const frit_weight *o, frit_node *x, frit_attend attend)
+{
+    const frit_layer_hparams *lhp = b->lhp;
+    frit_node *queries = heads(b, q, x, lhp->n_head, lhp->k_dim), *written = NULL;
+    if (k)
+        written = frit_kv_write(b->g, heads(b, k, x, lhp->n_head_kv, lhp->k_dim),
+                                heads(b, v, x, lhp->n_head_kv, lhp->v_dim), attend.layer);
+    frit_node *y = frit_attend_with_gains(b->g, queries, written, NULL, attend, lhp->v_dim);
+    return frit_linear(b, o, frit_reshape(b->g, y, 1, (int64_t[]){(int64_t)lhp->n_head * lhp->v_dim}));
+}
+
 // The cache layer for self attention.
-static int32_t own_layer(const frit_build *b)
+int32_t frit_own_cache_layer(const frit_build *b)
 {
     if (!b->arch->is_encoder_decoder) return b->i_layer;
     const int32_t i = b->i_layer - b->hp->n_layer_enc;
@@ -110,7 +122,7 @@ frit_node *frit_layer_t5(frit_build *b, const frit_layer *w, frit_node *x)
     frit_node *h = frit_norm(b, &w->attn_norm, x);
     frit_node *q = heads(b, &w->q, h, lhp->n_head, lhp->k_dim), *k = heads(b, &w->k, h, lhp->n_head_kv, lhp->k_dim);
     frit_node *v = heads(b, &w->v, h, lhp->n_head_kv, lhp->v_dim);
-    const frit_attend own = {.layer = own_layer(b), .bidirectional = encodes, .reach = b->hp->rel_distance};
+    const frit_attend own = {.layer = frit_own_cache_layer(b), .bidirectional = encodes, .reach = b->hp->rel_distance};
     x = frit_add(b->g, x, attend(b, q, frit_kv_write(b->g, k, v, own.layer), w->rel_gains, own, &w->o));
     if (frit_has(&w->cross_q)) {
         const frit_attend cross = {.layer = b->hp->n_layer_dec + own.layer, .cross = true};
@@ -121,7 +133,7 @@ frit_node *frit_layer_t5(frit_build *b, const frit_layer *w, frit_node *x)
     return frit_add(b->g, x, frit_feed_forward(b, &w->ffn, h, frit_has(&w->ffn.gate) ? b->hp->act : FRIT_ACT_RELU));
 }
 
-static frit_node *write_source(frit_build *b, frit_node *x)
+frit_node *frit_write_source(frit_build *b, frit_node *x)
 {
     const frit_hparams *hp = b->hp;
     for (int32_t i = 0; i < hp->n_layer_dec; i++) {
@@ -144,5 +156,5 @@ const frit_arch frit_arch_t5 = {
     .is_encoder_decoder = true,
     .compute = frit_t5_compute,
     .layer = frit_layer_t5,
-    .write_source = write_source,
+    .write_source = frit_write_source,
 };

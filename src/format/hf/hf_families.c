@@ -10,6 +10,7 @@
     X(arcee) \
     X(bailing_hybrid) \
     X(bamba) \
+    X(bart) \
     X(bert) \
     X(bitnet) \
     X(bloom) \
@@ -74,8 +75,11 @@
     X(lfm2_moe) \
     X(llama) \
     X(llama4_text) \
+    X(m2m_100) \
     X(mamba) \
     X(mamba2) \
+    X(marian) \
+    X(mbart) \
     X(mimo) \
     X(mimo_v2_flash) \
     X(minimax) \
@@ -97,6 +101,7 @@
     X(olmo2) \
     X(olmo3) \
     X(olmoe) \
+    X(pegasus) \
     X(phi) \
     X(phi3) \
     X(phimoe) \

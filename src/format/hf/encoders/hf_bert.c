@@ -44,7 +44,7 @@ static const frit_hf_tensor bert_tensors[] = {
 const frit_hf_names frit_hf_encoder = {bert_keys, FRIT_COUNT(bert_keys), NULL, 0};
 const frit_hf_names frit_hf_bert_names = {bert_keys, FRIT_COUNT(bert_keys), bert_tensors, FRIT_COUNT(bert_tensors)};
 
-static frit_status add_act(const frit_hf *hf)
+frit_status frit_hf_add_act(const frit_hf *hf)
 {
     static const char *const names[][2] = {{"gelu_new", "gelu_tanh"},
                                            {"gelu_pytorch_tanh", "gelu_tanh"},
@@ -72,7 +72,7 @@ frit_status frit_hf_add_encoder(const frit_hf *hf)
     const frit_value types = {.type = FRIT_VALUE_U32, .u = (uint64_t)n_types};
     FRIT_TRY(frit_meta_add(&hf->ckpt->meta, frit_str_of("tokenizer.ggml.token_type_count"), types));
     FRIT_TRY(frit_hf_add_flag(hf, "attention.causal", false));
-    return add_act(hf);
+    return frit_hf_add_act(hf);
 }
 
 frit_status frit_hf_expect_gelu(const frit_hf *hf, const char *name)
