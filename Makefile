@@ -235,6 +235,7 @@ test-webgpu:
 	    $(patsubst tests/backend/%_test.c,test_backend_%,$(wildcard tests/backend/webgpu_*_test.c))
 	@$(CTEST) build/release -R 'backend/webgpu'
 	@build/release/tests/test_backend_webgpu_ops all || [ $$? -eq 77 ]
+	@build/release/tests/test_backend_webgpu_recurrent all || [ $$? -eq 77 ]
 	@build/release/tests/test_backend_webgpu_model "" || [ $$? -eq 77 ]
 
 ## make test-dawn  the same through Dawn, from a root of Debian unstable that debootstrap makes

@@ -14,6 +14,7 @@ typedef struct gpu_cache {
     frit_cache cache;
     frit_cache_layer layer;
     frit_memory *memory;
+    uint64_t state_bytes;
 } gpu_cache;
 
 // Copies the cache that world_reset_cache made on the host.
@@ -24,10 +25,26 @@ static inline void copy_cache(const world *w, gpu_cache *c)
     c->layer = w->layer;
     c->layer.k.offset = 0;
     c->layer.v.offset = k;
-    assert_ok(gpu->backend->alloc(gpu, k + v + 64, &c->memory));
+    c->layer.states_offset = k + v;
+    c->state_bytes = 2 * (uint64_t)w->batch.n_seqs * (uint64_t)w->layer.spec.n_state * sizeof(float);
+    assert_ok(gpu->backend->alloc(gpu, k + v + c->state_bytes + 64, &c->memory));
     if (k > 0) assert_ok(gpu->backend->write(gpu, (frit_address){c->memory, 0}, w->layer.k.pages, k));
     if (v > 0) assert_ok(gpu->backend->write(gpu, (frit_address){c->memory, k}, w->layer.v.pages, v));
+    if (c->state_bytes > 0)
+        assert_ok(gpu->backend->write(gpu, (frit_address){c->memory, k + v}, w->layer.states, c->state_bytes));
     c->cache = (frit_cache){.layers = &c->layer, .n_layers = 1, .memory = c->memory};
+}
+
+// Compares the states after the step, and copied states, with those that the CPU computed.
+static inline double state_error(const world *w, const gpu_cache *c)
+{
+    const size_t n = (size_t)(c->state_bytes / sizeof(float));
+    float *states = malloc(n * sizeof *states + 1);
+    if (n > 0)
+        assert_ok(gpu->backend->read(gpu, (frit_address){c->memory, c->layer.states_offset}, states, c->state_bytes));
+    const double error = n > 0 ? nmse(states, w->layer.states, n) : 0;
+    free(states);
+    return error;
 }
 
 static inline void run_on_gpu(world *w, const gpu_cache *c, float *result)
@@ -52,6 +69,11 @@ static inline double error_of(world *w)
     if (w->batch.n_rows <= 8 && w->graph.max_rows > 8) w->graph.max_rows = 8;   // without kernels for more rows
     frit_webgpu_use_library(webgpu_library());
     assert_ok(frit_backend_webgpu.open(&gpu, &(frit_device_options){.n_threads = 1}));
+    const size_t n_states = (size_t)w->layer.spec.n_state * (size_t)w->batch.n_seqs;
+    if (n_states > 0) {   // room for copied states
+        w->layer.states = realloc(w->layer.states, 2 * n_states * sizeof(float));
+        memset(w->layer.states, 0, 2 * n_states * sizeof(float));
+    }
     world_plan(w, w->fuses);
     const size_t n = world_result_size(w);
     float *expected = malloc(n * sizeof *expected), *found = malloc(n * sizeof *found);
@@ -59,7 +81,7 @@ static inline double error_of(world *w)
     copy_cache(w, &c);
     world_run(w, "reference", 1, expected);
     run_on_gpu(w, &c, found);
-    const double error = nmse(found, expected, n);
+    const double of_states = state_error(w, &c), error = fmax(nmse(found, expected, n), of_states);
     gpu->backend->free(gpu, c.memory);
     gpu->backend->close(gpu);
     free(expected);

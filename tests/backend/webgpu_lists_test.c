@@ -12,9 +12,8 @@ static const char path[] = FRIT_BUILD_DIR "/tests/libfrit_fake_webgpu.so";
 // Ops without a kernel, and products of rows of rows.
 static bool may_run_on_cpu(const frit_node *node)
 {
-    static const frit_op ops[] = {FRIT_OP_CONV,        FRIT_OP_SCAN,    FRIT_OP_DELTA,         FRIT_OP_SHIFT,
-                                  FRIT_OP_WKV,         FRIT_OP_CHOOSE,  FRIT_OP_ATTEND_SPARSE, FRIT_OP_ATTEND,
-                                  FRIT_OP_INDEX_WRITE, FRIT_OP_KV_WRITE};
+    static const frit_op ops[] = {FRIT_OP_CHOOSE, FRIT_OP_ATTEND_SPARSE, FRIT_OP_ATTEND, FRIT_OP_INDEX_WRITE,
+                                  FRIT_OP_KV_WRITE};
     for (size_t i = 0; i < FRIT_COUNT(ops); i++)
         if (ops[i] == node->op) return true;
     return node->op == FRIT_OP_LINEAR && node->n_dims == 3;

@@ -34,6 +34,7 @@ else
     run webgpu_gpu
     run webgpu_ops all
     run webgpu_experts
+    run webgpu_recurrent all
     run webgpu_adapt
     run webgpu_model ""
 fi

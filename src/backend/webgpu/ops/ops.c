@@ -7,6 +7,7 @@
 #include "backend/webgpu/ops/launch.h"
 #include "backend/webgpu/ops/linear.h"
 #include "backend/webgpu/ops/product.h"
+#include "backend/webgpu/ops/recurrent.h"
 #include "backend/webgpu/weights/weights.h"
 
 enum { THREADS = 256, SIZES = 8, FACTORS = 16 };   // SIZES, FACTORS: first parameters of kernels/sources.wgsl
@@ -274,6 +275,11 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_EXPERTS] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 2},
     [FRIT_OP_EXPERTS_GLU] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 6},
     [FRIT_OP_EXPERTS_MIX] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 2},
+    [FRIT_OP_CONV] = {.fits = frit_webgpu_recurrent_fits, .lower = frit_webgpu_lower_recurrent},
+    [FRIT_OP_SCAN] = {.fits = frit_webgpu_recurrent_fits, .lower = frit_webgpu_lower_recurrent},
+    [FRIT_OP_DELTA] = {.fits = frit_webgpu_recurrent_fits, .lower = frit_webgpu_lower_recurrent},
+    [FRIT_OP_SHIFT] = {.fits = frit_webgpu_recurrent_fits, .lower = frit_webgpu_lower_recurrent},
+    [FRIT_OP_WKV] = {.fits = frit_webgpu_recurrent_fits, .lower = frit_webgpu_lower_recurrent},
     [FRIT_OP_ADAPT_DOWN] = {.fits = frit_webgpu_adapt_fits, .lower = frit_webgpu_lower_adapt},
     [FRIT_OP_ADAPT_UP] = {.fits = frit_webgpu_adapt_fits, .lower = frit_webgpu_lower_adapt},
     [FRIT_OP_STEER] = {.fits = frit_webgpu_adapt_fits, .lower = frit_webgpu_lower_adapt},
