@@ -22,7 +22,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-ray test-gpu test-webgpu test-dawn bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu test-webgpu test-dawn bench-gpu bench-memory test-arm64 test-agreement test-sentences test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -74,6 +74,15 @@ test-agreement:
 	@$(CONFIGURE) release
 	@$(BUILD) release --target frit_shared
 	@python3 tests/text/agreement.py build/release/libfrit.so ../shared
+
+## make test-sentences  compares embeddings with sentence-transformers (from PyPI, into build/sentences)
+test-sentences:
+	@tools/setup --check build
+	@$(CONFIGURE) release
+	@$(BUILD) release --target frit
+	@[ -x build/sentences/bin/python ] || python3 -m venv build/sentences
+	@build/sentences/bin/pip install -q sentence-transformers==6.2.0
+	@build/sentences/bin/python tests/engine/sentences.py build/release/frit
 
 ## make test-clients  runs other people's clients (from PyPI and npm, into build/clients) against frit serve
 test-clients:

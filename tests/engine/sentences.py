@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Compares embeddings with those of sentence-transformers, on 200 sentences and tiny random folders that it makes.
 
-    python3 -m venv build/sentences && build/sentences/bin/pip install sentence-transformers
-    build/sentences/bin/python tests/engine/sentences.py build/release/frit
+    make test-sentences
 
 Each folder has other modules: kinds of pooling, dense layers, prompts, dimensions. The limit is a cosine of 0.999999
 for every sentence.
