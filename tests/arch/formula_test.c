@@ -46,13 +46,14 @@ static bool is_plain(const frit_graph *g)
         case FRIT_OP_MIX:
         case FRIT_OP_SHIFT:
         case FRIT_OP_WKV:
+        case FRIT_OP_ATTEND_RELATIVE:
             return false;
         case FRIT_OP_ROPE:
             if (node->rope.offset != 0) return false;
             break;
         case FRIT_OP_ATTEND:
             if (node->n_src > 2 || node->attend.alibi != 0 || node->attend.bidirectional || node->attend.chunk != 0 ||
-                node->attend.temp_scale != 0)
+                node->attend.cross || node->attend.temp_scale != 0)
                 return false;
             break;
         default:
