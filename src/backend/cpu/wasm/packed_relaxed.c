@@ -3,8 +3,8 @@
 // Engines may differ only where a second factor is above 127, so the second factors are codes of weights.
 #include "backend/cpu/wasm/vec_simd128.h"
 
-#define MAX_TOKENS     8
-#define MAX_TOKENS_G16 6
+#define MAX_TOKENS     6
+#define MAX_TOKENS_G16 4
 #define BLOCK_SUMS     768
 #define TOKEN_GROUP    1
 #define DIRECT_TOKENS  2
@@ -19,15 +19,29 @@ FRIT_INLINE x_quads four_quads(const int8_t *p)
     return p;
 }
 
-FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
+// Pairs of int16: the sums of two products of signed bytes by codes up to 127, below 2^15.
+FRIT_INLINE vec pairs_of_bytes(vec activations, vec codes)
 {
-    return wasm_i32x4_relaxed_dot_i8x16_i7x16_add(broadcast_word(x + 4 * i), codes, sum);
+    return wasm_i16x8_relaxed_dot_i8x16_i7x16(activations, codes);
+}
+
+// The sums of pairs fit int16: 8 * 2 * 15 * 128, 4 * 2 * 31 * 128 and 2 * 2 * 63 * 128 are below 2^15.
+#define QUADS_4BIT 8
+#define QUADS_5BIT 4
+#define QUADS_6BIT 2
+
+FRIT_INLINE vec pairs_of(const vec *codes, x_quads x, int i, int n)
+{
+    vec pairs = pairs_of_bytes(broadcast_word(x + 4 * i), codes[0]);
+    FRIT_UNROLL(8)
+    for (int q = 1; q < n; q++)
+        pairs = wasm_i16x8_add(pairs, pairs_of_bytes(broadcast_word(x + 4 * (i + q)), codes[q]));
+    return pairs;
 }
 
 FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)
 {
-    (void)n;
-    return dot(sum, codes[0], x, i);
+    return add_words(sum, dot_int16(pairs_of(codes, x, i, n), wasm_i16x8_const_splat(1)));
 }
 
 // A code is (code & 127) - 128 * its sign bit.
@@ -35,18 +49,8 @@ FRIT_INLINE vec dot_int8(vec sum, vec codes, x_quads x, int i)
 {
     const vec low = bit_and(codes, splat_bytes(127)), sign = bit_and(shift_right(codes, 7), splat_bytes(1));
     const vec activations = broadcast_word(x + 4 * i);
-    sum = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(activations, low, sum);
-    return sub_words(sum, shift_left(wasm_i32x4_relaxed_dot_i8x16_i7x16_add(activations, sign, zero()), 7));
-}
-
-// Products of n quads, added as pairs of int16. Codes are below 8: 4 * 2 * 7 * 128 is below 2^15.
-FRIT_INLINE vec pairs_of(const vec *codes, x_quads x, int i, int n)
-{
-    vec pairs = zero();
-    FRIT_UNROLL(4)
-    for (int q = 0; q < n; q++)
-        pairs = wasm_i16x8_add(pairs, wasm_i16x8_relaxed_dot_i8x16_i7x16(broadcast_word(x + 4 * (i + q)), codes[q]));
-    return pairs;
+    sum = add_words(sum, dot_int16(pairs_of_bytes(activations, low), wasm_i16x8_const_splat(1)));
+    return add_words(sum, dot_int16(pairs_of_bytes(activations, sign), wasm_i16x8_const_splat(-128)));
 }
 
 #include "backend/cpu/tmpl/packed_tile_tmpl.h"

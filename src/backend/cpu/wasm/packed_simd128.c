@@ -63,6 +63,11 @@ FRIT_INLINE vec add_products(vec sum, vec even, vec odd, x_quads x, int i)
     return add_words(sum, products);
 }
 
+// A quad is added to 32-bit sums at once, because no instruction adds pairs of products as int16 in fewer operations.
+#define QUADS_4BIT 1
+#define QUADS_5BIT 1
+#define QUADS_6BIT 1
+
 FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)
 {
     (void)n;

@@ -208,16 +208,12 @@ FRIT_INLINE void store(float *y, vec_f v, int n)   // the first n lanes
 
 // ------------------------------------------------------------------------------- sums of int16
 
-// Codes of few bits count from zero, as on AVX2. A quad is added to 32-bit sums at once, because no instruction adds
-// pairs of products as int16 in fewer operations.
+// Codes of few bits count from zero, as on AVX2.
 #define INT16_SUMS        1
 #define BIASED(code)      ((uint8_t)(code))
 #define FROM_ZERO(shift)  shift
 #define BIAS(low, others) low
 #define PIN(v)            (void)(v)
-#define QUADS_4BIT        1
-#define QUADS_5BIT        1
-#define QUADS_6BIT        1
 
 // Bytes i and j of each word, zero-extended, as two int16.
 FRIT_INLINE vec bytes_to_int16(vec v, int i, int j)
