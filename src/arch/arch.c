@@ -10,6 +10,7 @@
     X(apertus) \
     X(arcee) \
     X(arctic) \
+    X(arwkv7) \
     X(baichuan) \
     X(bailingmoe) \
     X(bailingmoe2) \
@@ -132,6 +133,9 @@
     X(refact) \
     X(rnd1) \
     X(rwkv) \
+    X(rwkv6) \
+    X(rwkv6qwen2) \
+    X(rwkv7) \
     X(seed_oss) \
     X(smallthinker) \
     X(smollm3) \

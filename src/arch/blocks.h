@@ -17,6 +17,7 @@ typedef struct frit_build {
     frit_node **written;    // [n_layer]: the kv_write nodes, which attention depends on
     frit_node *res_bank;    // residuals of earlier layers, [T, n_res_bank * n_embd]
     int32_t n_res_bank;
+    frit_node *first_value;          // values of the first layer (RWKV 7)
     frit_node *chosen;               // positions chosen by this layer's indexer or an earlier one; NULL: all
     bool attn_temp;                  // this layer uses the attention temperature
     int32_t n_state;                 // numbers of the layer's state that its ops use so far
@@ -102,6 +103,26 @@ frit_status frit_kda_adjust(frit_hparams *hp);
 // Gated delta net: z is the gate, qkv the input of the convolution, alpha and beta [T, rank].
 frit_node *frit_delta_net(frit_build *b, const frit_layer *w, frit_node *z, frit_node *qkv, frit_node *alpha,
                           frit_node *beta, bool interleaved);
+
+// ------------------------------------------------------------------------------- RWKV (token_shift.c)
+
+typedef struct frit_shifted {
+    frit_node *x, *way;   // the input of a branch, and its difference from the token before
+} frit_shifted;
+frit_shifted frit_shift_tokens(frit_build *b, frit_node *x);
+// x + way * lerp.
+frit_node *frit_mix_shifted(frit_build *b, frit_shifted s, const frit_weight *lerp);
+// Feed-forward with squared ReLU of an input that is mixed with the token before.
+frit_node *frit_mix_channels(frit_build *b, const frit_layer *layer, frit_node *x);
+// wide(narrow(x)), with an activation between them if `act` is below FRIT_ACT_COUNT, plus `added`.
+frit_node *frit_narrow_wide(frit_build *b, const frit_weight *narrow, frit_act act, const frit_weight *wide,
+                            const frit_weight *added, frit_node *x);
+// Norms each head of y [T, H, D] and applies weight and bias, if they are bound. Result [T, H * D].
+frit_node *frit_norm_groups(frit_build *b, const frit_weight *w, frit_node *y);
+// For `adjust`: all layers are recurrent, with n_shifts token shifts and heads of recurrent.head_dim.
+frit_status frit_rwkv_adjust(frit_hparams *hp, int32_t n_shifts);
+// For `compute`: the parts of `lerps`, and `bonus` as one row for each head.
+frit_status frit_rwkv_compute(frit_weights *weights, const frit_hparams *hp, frit_arena *arena);
 
 // ------------------------------------------------------------------------------- blocks (blocks.c, experts.c, mla.c)
 

@@ -55,7 +55,7 @@ bool frit_arch_has_logits(const frit_arch *arch, const frit_weights *weights)
 bool frit_arch_can_begin_later(const frit_arch *arch, const frit_hparams *hp)
 {
     if (arch->begin || arch->end || arch->is_encoder || arch->is_encoder_decoder || hp->is_next) return false;
-    if (hp->res_bank_interval != 0) return false;
+    if (hp->res_bank_interval != 0 || hp->recurrent.value_rank > 0) return false;
     for (int32_t i = 0; i < hp->n_layer; i++)
         if (hp->layers[i].shares_kv || hp->layers[i].has_index) return false;
     return true;

@@ -48,9 +48,28 @@ static int64_t resolve_recurrent(const frit_recurrent_params *r, frit_dim dim)
 // Dimensions that few architectures have.
 static int64_t resolve_rare(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim)
 {
+    const int64_t n_lerps = hp->recurrent.gate_rank > 0 ? 6 : 5;
     switch (dim) {
     case FRIT_DIM_EXPERT_IN:
         return hp->n_expert_latent > 0 ? hp->n_expert_latent : hp->n_embd;
+    case FRIT_DIM_SHARED:
+        return (int64_t)hp->recurrent.n_groups * hp->recurrent.head_dim;
+    case FRIT_DIM_N_LERPS:
+        return n_lerps;
+    case FRIT_DIM_LERPS:
+        return n_lerps * hp->n_embd;
+    case FRIT_DIM_MIX_RANK:
+        return hp->recurrent.mix_rank;
+    case FRIT_DIM_MIX_RANKS:
+        return n_lerps * hp->recurrent.mix_rank;
+    case FRIT_DIM_DECAY_RANK:
+        return hp->recurrent.decay_rank;
+    case FRIT_DIM_RATE_RANK:
+        return hp->recurrent.rate_rank;
+    case FRIT_DIM_VALUE_RANK:   // the first layer has unused matrices of another size
+        return lhp == hp->layers ? hp->recurrent.rate_rank : hp->recurrent.value_rank;
+    case FRIT_DIM_GATE_RANK:
+        return hp->recurrent.gate_rank;
     case FRIT_DIM_ROPE_PAIRS_SWA:
         return hp->rope_swa.dim / 2;
     case FRIT_DIM_GATE:
@@ -214,6 +233,12 @@ static void shape_vector(frit_listed_tensor *tensor, const frit_hparams *hp, int
     if (is_spread) n = count_spread(tensor, hp);
     set_shape(tensor, n, is_spread && n > 1 ? 1 : 0, 0);
     if (!(tensor->row->flags & FRIT_WEIGHT_FLAT) || is_spread) return;
+    if (out == FRIT_DIM_N_EMBD) set_shape(tensor, 1, 1, n);
+    if (out == FRIT_DIM_LERPS) {
+        tensor->n_dims = FRIT_MAX_DIMS;
+        tensor->shape[0] = n / hp->n_embd;
+        tensor->shape[FRIT_MAX_DIMS - 1] = hp->n_embd;
+    }
     if (out == FRIT_DIM_TAPS) set_shape(tensor, n / r->n_taps, r->n_taps, 0);
     if (out == FRIT_DIM_INNER_TAPS) set_shape(tensor, n / r->n_taps, 1, r->n_taps);
     if (out == FRIT_DIM_STATES) set_shape(tensor, n / r->state, r->state, 0);

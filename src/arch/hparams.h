@@ -55,13 +55,14 @@ typedef struct frit_layer_hparams {
 
 // Recurrent layers: a short convolution over `n_channels`, and a state of `state` numbers for each of `inner`.
 typedef struct frit_recurrent_params {
-    int32_t n_taps, inner, state, rank, n_groups;   // rank: of time steps, or the number of heads
-    int32_t n_channels;                             // 0: inner + 2 * n_groups * state
-    int32_t step_dim;                               // inputs of the projection of time steps; 0: rank
-    int32_t head_dim;                               // of Kimi Delta Attention
-    int32_t interval;                               // every interval-th layer has attention
-    bool is_normed;                                 // steps, b and c have norms without weights
-    float norm_eps;                                 // of these norms; 0: as of other norms
+    int32_t n_taps, inner, state, rank, n_groups;                     // rank: of time steps, or the number of heads
+    int32_t n_channels;                                               // 0: inner + 2 * n_groups * state
+    int32_t step_dim;                                                 // inputs of the projection of time steps; 0: rank
+    int32_t head_dim;                                                 // of Kimi Delta Attention
+    int32_t interval;                                                 // every interval-th layer has attention
+    int32_t mix_rank, decay_rank, rate_rank, value_rank, gate_rank;   // of narrow matrices of RWKV 6 and 7
+    bool is_normed;                                                   // steps, b and c have norms without weights
+    float norm_eps;                                                   // of these norms; 0: as of other norms
     bool by_neighbours;      // adjacent value heads share a key head, as in grouped-query attention
     int32_t rescale_every;   // the residual is halved after this number of layers; 0: never
     bool is_bounded;         // decays have a lower bound

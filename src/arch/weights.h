@@ -28,6 +28,10 @@ typedef struct frit_recurrent_weights {
     frit_weight dt, dt_b, dt_norm, b_norm, c_norm;
     frit_weight a, d, norm, out;
     frit_weight q, k, v, alpha, beta, alpha_beta, decay_a, decay_b, gate_a, gate_b;
+    // RWKV 6 and 7: matrices that narrow and widen, with the vector that is added.
+    frit_weight lerps, lerp_x, lerp[6], mix_a, mix_b;   // of inputs; `lerp` is computed: parts of lerps
+    frit_weight decay_0, rate_0, rate_a, rate_b, value_0, value_a, value_b;
+    frit_weight key_unit, key_rate, bonus;
     frit_weight lerp_k, lerp_v, lerp_r, ffn_lerp_k, ffn_lerp_r;   // token shift: weights of the token before
 } frit_recurrent_weights;
 
@@ -137,6 +141,15 @@ typedef enum frit_dim {
     FRIT_DIM_GATE,   // gates of attention's output: of heads or elements
     FRIT_DIM_ROPE_PAIRS,
     FRIT_DIM_ROPE_PAIRS_SWA,
+    FRIT_DIM_SHARED,    // keys or values of heads that share them, of recurrent layers
+    FRIT_DIM_N_LERPS,   // inputs of RWKV's time mixing
+    FRIT_DIM_LERPS,     // their weights
+    FRIT_DIM_MIX_RANK,
+    FRIT_DIM_MIX_RANKS,
+    FRIT_DIM_DECAY_RANK,
+    FRIT_DIM_RATE_RANK,
+    FRIT_DIM_VALUE_RANK,
+    FRIT_DIM_GATE_RANK,
     FRIT_DIM_N_BUCKETS,
     // Dimensions of recurrent layers; 0 in models without them.
     FRIT_DIM_RECURRENT_1,

@@ -278,6 +278,12 @@ frit_node *frit_wkv(frit_graph *g, frit_node *k, frit_node *v, frit_node *w, fri
     return frit_node_new(g, (frit_node){.op = FRIT_OP_WKV, .src = {k, v, w, u}, .state = state});
 }
 
+frit_node *frit_rwkv_node(frit_graph *g, frit_rwkv s, frit_state state)
+{
+    return frit_node_new(
+        g, (frit_node){.op = FRIT_OP_RWKV, .src = {s.v, s.k, s.r, s.w, s.u ? s.u : s.a, s.b}, .state = state});
+}
+
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_TAKE_ROWS, .src = {x, rows}});

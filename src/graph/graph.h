@@ -111,7 +111,9 @@ typedef struct frit_choose {
 // The state of a recurrent op: f32 values from `offset` on in the session's state of a layer.
 typedef struct frit_state {
     int32_t layer, offset;
-    bool interleaved;   // DELTA: head h of v uses head h % groups of k and q; otherwise neighbours share one
+    bool interleaved;    // DELTA: head h of v uses head h % groups of k and q; otherwise neighbours share one
+    bool nested;         // RWKV: decays are exp(-exp(w))
+    bool complemented;   // RWKV: keys are multiplied by 1 - decay
 } frit_state;
 
 // How router scores become weights.
@@ -185,7 +187,7 @@ typedef struct frit_node {
         int32_t layer;                  // KV_WRITE, INDEX_WRITE: layer of the cache; STEER: layer of the model
         frit_attend attend;             // ATTEND, ATTEND_SPARSE
         frit_choose choose;             // CHOOSE
-        frit_state state;               // CONV, SCAN, DELTA, SHIFT, WKV
+        frit_state state;               // CONV, SCAN, DELTA, SHIFT, WKV, RWKV
     };
 } frit_node;
 
@@ -278,6 +280,12 @@ frit_node *frit_delta(frit_graph *g, frit_node *v, frit_node *k, frit_node *q, f
 frit_node *frit_shift(frit_graph *g, frit_node *x, frit_state state);
 // k and v [T, C], w and u [C]. The state has 3 C values.
 frit_node *frit_wkv(frit_graph *g, frit_node *k, frit_node *v, frit_node *w, frit_node *u, frit_state state);
+// v [T, G, P], k [T, G, N], r and w [T, H, N] with G groups of heads; u [H * N] or NULL; a and b [T, H, N] or NULL. The
+// state has H * P * N values, the result is [T, H, P].
+typedef struct frit_rwkv {
+    frit_node *v, *k, *r, *w, *u, *a, *b;
+} frit_rwkv;
+frit_node *frit_rwkv_node(frit_graph *g, frit_rwkv sources, frit_state state);
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
 // x [T, n_in], for experts also [T, k, n_in], or the ids of a table. route: for experts, else NULL. Result [T, n_h],
 // for experts [T, k, n_h].

@@ -118,6 +118,7 @@ int32_t frit_node_cache_layer(const frit_node *node)
     case FRIT_OP_DELTA:
     case FRIT_OP_SHIFT:
     case FRIT_OP_WKV:
+    case FRIT_OP_RWKV:
         return node->state.layer;
     default:
         return -1;

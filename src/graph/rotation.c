@@ -180,6 +180,7 @@ static frit_status visit_node(walk *w, const frit_node *node)
     case FRIT_OP_DELTA:
     case FRIT_OP_SHIFT:
     case FRIT_OP_WKV:
+    case FRIT_OP_RWKV:
         return frit_fail(FRIT_E_UNSUPPORTED, "layer %d keeps a state of all tokens, which cannot forget some",
                          node->state.layer);
     default:

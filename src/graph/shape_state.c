@@ -106,3 +106,27 @@ frit_status frit_shape_wkv(frit_node *node)
     shape_as(node, k);
     return FRIT_OK;
 }
+
+static bool is_heads(const frit_node *x, int64_t n_head, int64_t size)
+{
+    return x->n_dims == 3 && x->shape[1] == n_head && x->shape[2] == size;
+}
+
+frit_status frit_shape_rwkv(frit_node *node)
+{
+    const frit_node *v = node->src[0], *k = node->src[1], *r = node->src[2];
+    FRIT_TRY(check_sources(node, node->n_src == 5 ? 1 << 4 : 0));
+    if (v->n_dims != 3 || k->n_dims != 3 || v->shape[1] != k->shape[1])
+        return fail_shape(node, 0, 1, "[T, groups, size], as many groups of both");
+    if (r->n_dims != 3 || r->shape[1] % k->shape[1] != 0 || r->shape[2] != k->shape[2])
+        return fail_shape(node, 1, 2, "[T, heads, size], a multiple of the groups");
+    for (int i = 3; i < node->n_src; i++) {
+        const frit_node *x = node->src[i];
+        const bool is_vector = x->op == FRIT_OP_WEIGHT;
+        if (is_vector ? frit_node_elems(x) != r->shape[1] * r->shape[2] : !is_heads(x, r->shape[1], r->shape[2]))
+            return fail_shape(node, 2, i, "numbers for each element of each head");
+    }
+    shape_as(node, r);
+    node->shape[2] = v->shape[2];
+    return FRIT_OK;
+}

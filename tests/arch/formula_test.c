@@ -47,6 +47,7 @@ static bool is_plain(const frit_graph *g)
         case FRIT_OP_SHIFT:
         case FRIT_OP_WKV:
         case FRIT_OP_ATTEND_RELATIVE:
+        case FRIT_OP_RWKV:
             return false;
         case FRIT_OP_ROPE:
             if (node->rope.offset != 0) return false;

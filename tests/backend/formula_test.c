@@ -495,6 +495,27 @@ static void wkv_is_a_mean_by_weight_and_age(void **state)
     }
 }
 
+// A head of one value and two keys. Decays are 1/2 and 1: the state is [3, 0], then [1.5, 12] plus what is erased.
+static void rwkv_decays_erases_and_adds(void **state)
+{
+    (void)state;
+    const float half = -0.69314718f;
+    for (int kind = 0; kind < 3; kind++) {   // plain, with a bonus, with erasing
+        world w;
+        open_rows(&w, 2);
+        world_states(&w, 2);
+        frit_rwkv x = {.v = given_heads(&w, (float[]){3, 6}, 1, 1), .k = given_heads(&w, (float[]){1, 0, 0, 2}, 1, 2)};
+        x.r = given_heads(&w, (float[]){1, 1, 1, 2}, 1, 2);
+        x.w = given_heads(&w, (float[]){half, 0, half, 0}, 1, 2);
+        if (kind == 1) x.u = given_vector(&w, (float[]){5, 7}, 2);
+        if (kind == 2) x.a = given_heads(&w, (float[]){0, 0, 1, 0}, 1, 2);
+        if (kind == 2) x.b = given_heads(&w, (float[]){0, 0, 0, -1}, 1, 2);
+        w.graph.output = frit_rwkv_node(&w.graph, x, (frit_state){0});
+        const float second[] = {1.5f + 24, 3 + 2 * 7 * 2 * 6, 1.5f + 2 * (12 - 3)};
+        expect(&w, (float[]){kind == 1 ? 15 : 3, second[kind]}, 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_delta_rule_writes_what_is_new),
         cmocka_unit_test(a_shift_gives_the_row_before),
         cmocka_unit_test(wkv_is_a_mean_by_weight_and_age),
+        cmocka_unit_test(rwkv_decays_erases_and_adds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

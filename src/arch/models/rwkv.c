@@ -43,40 +43,16 @@ static frit_status adjust(frit_hparams *hp)
     return FRIT_OK;
 }
 
-// The input of a branch, and its difference from the token before.
-typedef struct shifted {
-    frit_node *x, *way;
-} shifted;
-
-static shifted shift(frit_build *b, frit_node *x)
-{
-    frit_node *before = frit_shift(b->g, x, frit_take_state(b, b->hp->n_embd));
-    return (shifted){x, frit_add(b->g, before, frit_scale(b->g, x, -1))};
-}
-
-static frit_node *mix(frit_build *b, shifted s, const frit_weight *lerp)
-{
-    return frit_add(b->g, s.x, frit_mul(b->g, s.way, frit_weight_node(b->g, lerp->w)));
-}
-
 static frit_node *mix_time(frit_build *b, const frit_layer *layer, frit_node *x)
 {
     const frit_recurrent_weights *w = &layer->recurrent;
-    const shifted s = shift(b, x);
-    frit_node *k = frit_linear(b, &w->k, mix(b, s, &w->lerp_k)), *v = frit_linear(b, &w->v, mix(b, s, &w->lerp_v));
-    frit_node *gate = frit_linear(b, &w->q, mix(b, s, &w->lerp_r));
+    const frit_shifted s = frit_shift_tokens(b, x);
+    frit_node *k = frit_linear(b, &w->k, frit_mix_shifted(b, s, &w->lerp_k)),
+              *v = frit_linear(b, &w->v, frit_mix_shifted(b, s, &w->lerp_v));
+    frit_node *gate = frit_linear(b, &w->q, frit_mix_shifted(b, s, &w->lerp_r));
     frit_node *y = frit_wkv(b->g, k, v, frit_weight_node(b->g, w->a.w), frit_weight_node(b->g, w->d.w),
                             frit_take_state(b, 3 * (int64_t)b->hp->recurrent.inner));
     return frit_linear(b, &w->out, frit_glu(b->g, gate, y, FRIT_ACT_SIGMOID));
-}
-
-static frit_node *mix_channels(frit_build *b, const frit_layer *layer, frit_node *x)
-{
-    const shifted s = shift(b, x);
-    frit_node *k = frit_linear(b, &layer->ffn.up, mix(b, s, &layer->recurrent.ffn_lerp_k));
-    frit_node *gate = frit_linear(b, &layer->ffn.gate, mix(b, s, &layer->recurrent.ffn_lerp_r));
-    k = frit_linear(b, &layer->ffn.down, frit_activate(b->g, k, FRIT_ACT_RELU2));
-    return frit_glu(b->g, gate, k, FRIT_ACT_SIGMOID);
 }
 
 // The residual would overflow f16, so it is halved after every `rescale_every` layers; later additions are scaled too.
@@ -85,7 +61,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     const int32_t every = b->hp->recurrent.rescale_every;
     const float factor = every > 0 ? ldexpf(1, -(b->i_layer / every)) : 1;
     x = frit_add(b->g, x, frit_scale(b->g, frit_mixer(b, w, frit_norm(b, &w->attn_norm, x)), factor));
-    x = frit_add(b->g, x, frit_scale(b->g, mix_channels(b, w, frit_norm(b, &w->ffn_norm, x)), factor));
+    x = frit_add(b->g, x, frit_scale(b->g, frit_mix_channels(b, w, frit_norm(b, &w->ffn_norm, x)), factor));
     return every > 0 && (b->i_layer + 1) % every == 0 ? frit_scale(b->g, x, 0.5f) : x;
 }
 

@@ -143,6 +143,61 @@ void frit_ref_delta(const frit_task *task, frit_share share)
     }
 }
 
+// ------------------------------------------------------------------------------- rwkv
+
+typedef struct rwkv_row {   // one row of a head
+    const float *v, *k, *r, *w, *u, *a, *b;
+} rwkv_row;
+
+// The decay of element i, and its key.
+static double rwkv_decay(const frit_state *state, const rwkv_row *x, int64_t i, double *key)
+{
+    const double decay = exp(state->nested ? -exp(x->w[i]) : (double)x->w[i]);
+    *key = state->complemented ? x->k[i] * (1 - decay) : (double)x->k[i];
+    return decay;
+}
+
+static void rwkv_head(float *y, float *state, sizes s, const frit_state *options, const rwkv_row *x)
+{
+    for (int64_t p = 0; p < s.dim; p++) {
+        float *row = state + p * s.n;
+        double seen = 0, erased = 0, key;
+        for (int64_t i = 0; i < s.n && x->a; i++) erased += (double)row[i] * x->a[i];
+        for (int64_t i = 0; i < s.n; i++) {
+            const double decay = rwkv_decay(options, x, i, &key), old = row[i];
+            row[i] = (float)(old * decay + (x->b ? erased * x->b[i] : 0) + x->v[p] * key);
+            seen += x->r[i] * (x->u ? old + x->u[i] * key * x->v[p] : (double)row[i]);
+        }
+        y[p] = (float)seen;
+    }
+}
+
+void frit_ref_rwkv(const frit_task *task, frit_share share)
+{
+    const frit_batch *batch = task->env->batch;
+    const frit_node *node = task->node;
+    const sizes s = {node->shape[1], node->shape[2], node->src[1]->shape[1], node->src[1]->shape[2]};
+    const bool has_bonus = node->n_src == 5;
+    frit_range range = frit_split(batch->n_seqs * s.n_head, 1, share);
+    for (int64_t i = range.begin; i < range.end; i++) {
+        const frit_seq *seq = &batch->seqs[i / s.n_head];
+        const int64_t head = i % s.n_head, group = head / (s.n_head / s.n_group);
+        float *state = head_state(task, seq, s, head);
+        for (int64_t t = seq->first_row; t < seq->first_row + seq->n_rows; t++) {
+            const int64_t h = t * s.n_head + head, at = h * s.n, in_group = t * s.n_group + group;
+            const rwkv_row x = {.v = task->x[0] + in_group * s.dim,
+                                .k = task->x[1] + in_group * s.n,
+                                .r = task->x[2] + at,
+                                .w = task->x[3] + at,
+                                .u = has_bonus ? task->x[4] + head * s.n : NULL,
+                                .a = node->n_src == 6 ? task->x[4] + at : NULL,
+                                .b = node->n_src == 6 ? task->x[5] + at : NULL};
+            rwkv_head(task->y + h * s.dim, state, s, &node->state, &x);
+            copy_state(task, seq, s, head, t);
+        }
+    }
+}
+
 // ------------------------------------------------------------------------------- shift, wkv
 
 void frit_ref_shift(const frit_task *task, frit_share share)
