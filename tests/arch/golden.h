@@ -129,6 +129,8 @@ static const golden_row golden_folders[] = {
     {"cwm", GOLDEN_MORE},
     {"helium", GOLDEN_MORE},
     {"hyperclovax", GOLDEN_MORE},
+    {"gpt_neo", GOLDEN_MORE},
+    {"codegen", GOLDEN_MORE},
     {"afmoe", GOLDEN_MORE},
     {"exaone_moe", GOLDEN_MORE},
     {"laguna", GOLDEN_MORE},

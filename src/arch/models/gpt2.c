@@ -14,11 +14,15 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
+static const char *const keys[] = {"attention.scale"};
+
 const frit_arch frit_arch_gpt2 = {
     .name = "gpt2",
     .title = "GPT-2",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_NEOX,
     .norm = FRIT_NORM_LAYER,
     .act = FRIT_ACT_GELU_TANH,

@@ -15,6 +15,7 @@
     X(bitnet) \
     X(bloom) \
     X(camembert) \
+    X(codegen) \
     X(cohere) \
     X(cohere2) \
     X(cohere2_moe) \
@@ -51,6 +52,7 @@
     X(glm_moe_dsa) \
     X(gpt2) \
     X(gpt_bigcode) \
+    X(gpt_neo) \
     X(gpt_neox) \
     X(gpt_oss) \
     X(gptj) \
