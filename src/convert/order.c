@@ -20,7 +20,7 @@ int64_t frit_row_order_source(const frit_row_order *order, int64_t i)
 {
     if (order->n_groups > 0) return dealt_source(order, i);
     if (order->take > 0) i = i / order->take * order->of + order->offset + i % order->take;
-    if (order->permuted == 0) return i;
+    if (order->permuted == 0 || (order->end > 0 && i >= order->end)) return i;
     const int64_t row = i % order->head, half = order->permuted / 2;
     if (row >= order->permuted) return i;
     return i - row + (order->to_neighbours ? row / 2 + row % 2 * half : row % half * 2 + row / half);
@@ -63,15 +63,21 @@ static frit_row_order order_of_values(const frit_hparams *hp, const char *part)
 
 frit_row_order frit_row_order_of(const frit_hparams *hp, const frit_arch *arch, const char *name)
 {
-    static const char *const permuted[] = {"attn_q.weight", "attn_q.bias", "attn_k.weight", "attn_k.bias"};
+    static const struct {
+        const char *part;
+        bool is_fused;   // has rows of v after q and k
+    } permuted[] = {{"attn_q.weight", false}, {"attn_q.bias", false},    {"attn_k.weight", false},
+                    {"attn_k.bias", false},   {"attn_qkv.weight", true}, {"attn_qkv.bias", true}};
     int32_t layer;
     const char *part = part_of(name, &layer);
     if (!part || layer >= hp->n_layer) return (frit_row_order){0};
     const frit_row_order values = order_of_values(hp, part);
     if (values.n_groups > 0 || hp->rope_style == arch->rope_style) return values;
     for (size_t i = 0; i < FRIT_COUNT(permuted); i++) {
-        if (strcmp(part, permuted[i]) != 0) continue;
-        return (frit_row_order){.head = hp->layers[layer].k_dim,
+        const frit_layer_hparams *l = &hp->layers[layer];
+        if (strcmp(part, permuted[i].part) != 0) continue;
+        return (frit_row_order){.head = l->k_dim,
+                                .end = permuted[i].is_fused ? (int64_t)(l->n_head + l->n_head_kv) * l->k_dim : 0,
                                 .permuted = hp->rope.dim,
                                 .to_neighbours = arch->rope_style == FRIT_ROPE_INTERLEAVED,
                                 .of_numbers = strstr(part, ".bias") != NULL};
