@@ -356,9 +356,7 @@ static void call_engines(void)
     frit_engine_info info;
     frit_adapter *adapter;
     frit_adapter_info about;
-    const frit_embed_item item = {.text = "ab", .n_bytes = 2};
     const char *path = make_adapter("null_adapter.gguf", o.path, &(adapter_options){0}, NULL);
-    size_t n;
     REFUSES(frit_engine_new, out, NULL, o.model, NULL);
     REFUSES(frit_engine_new, model, &engine, NULL, NULL);
     ACCEPTS(frit_engine_new, options, &engine, o.model, NULL);
@@ -409,6 +407,12 @@ static void call_engines(void)
     FREES(frit_adapter_free, adapter);
     REFUSES(frit_adapter_get_info, adapter, NULL, &about);
     REFUSES(frit_adapter_get_info, info, o.adapter, NULL);
+}
+
+static void call_embeddings(void)
+{
+    const frit_embed_item item = {.text = "ab", .n_bytes = 2};
+    size_t n;
     REFUSES(frit_embed_texts, engine, NULL, &item, 1, NULL, ignore_vector, NULL);
     REFUSES(frit_embed_texts, items, o.engine, NULL, 1, NULL, ignore_vector, NULL);
     ACCEPTS(frit_embed_texts, options, o.engine, &item, 1, NULL, ignore_vector, NULL);
@@ -682,6 +686,7 @@ static void every_pointer_may_be_null(void **state)
     call_text();
     call_chats();
     call_engines();
+    call_embeddings();
     call_beams();
     call_sessions();
     call_forced();
