@@ -15,9 +15,9 @@
 #include "format/gguf.h"
 
 // The order of a result's rows; all zero: unchanged. It takes `take` of every `of` source rows, from `offset` on. In
-// each `head` rows the first `permuted` ones are permuted for RoPE, between halves and neighbours, up to row `end`. With
-// n_groups, heads of `head` rows, from `offset` on, are interleaved: the first head of each group, then the second of
-// each.
+// each `head` rows the first `permuted` ones are permuted for RoPE, between halves and neighbours, up to row `end`.
+// With n_groups, heads of `head` rows, from `offset` on, are interleaved: the first head of each group, then the second
+// of each.
 typedef struct frit_row_order {
     int64_t of, take, offset;
     int64_t head, permuted;
