@@ -3,82 +3,19 @@
 #include "backend/cpu/arm/math_neon.h"
 #include "backend/cpu/arm/neon.h"
 
-typedef vec_f vec;
+enum { ROWS = 8 };
 
-enum { LANES = FLOATS, ROWS = 8 };
-
-FRIT_INLINE vec load(const float *p)
-{
-    return load_f(p);
-}
-
-FRIT_INLINE void store(float *p, vec v)
-{
-    store_f(p, v);
-}
-
-FRIT_INLINE vec same(float x)
-{
-    return all_f(x);
-}
-
-FRIT_INLINE vec relative(const int32_t *p, int32_t to)
+FRIT_INLINE vec_f relative(const int32_t *p, int32_t to)
 {
     return vcvtq_f32_s32(vsubq_s32(vld1q_s32(p), vdupq_n_s32(to)));
 }
 
-FRIT_INLINE vec add_vec(vec a, vec b)
-{
-    return add_f(a, b);
-}
-
-FRIT_INLINE vec subtract(vec a, vec b)
-{
-    return sub_f(a, b);
-}
-
-FRIT_INLINE vec multiply_vec(vec a, vec b)
-{
-    return mul_f(a, b);
-}
-
-FRIT_INLINE vec divide(vec a, vec b)
-{
-    return div_f(a, b);
-}
-
-FRIT_INLINE vec multiply_add(vec a, vec b, vec c)
-{
-    return mul_add(a, b, c);
-}
-
-FRIT_INLINE vec larger(vec a, vec b)
-{
-    return max_f(a, b);
-}
-
-FRIT_INLINE bool any_larger(vec a, vec b)
+FRIT_INLINE bool any_larger(vec_f a, vec_f b)
 {
     return vmaxvq_u32(vcgtq_f32(a, b)) != 0;
 }
 
-FRIT_INLINE vec magnitude(vec a)
-{
-    return abs_f(a);
-}
-
-FRIT_INLINE vec exp_vec(vec a)
-{
-    return exp_f(a);
-}
-
-FRIT_INLINE vec tanh_vec(vec a)
-{
-    return tanh_f(a);
-}
-
-// `yes` in lanes with low <= at < high, `no` in the others.
-FRIT_INLINE vec within(vec at, vec low, vec high, vec yes, vec no)
+FRIT_INLINE vec_f within(vec_f at, vec_f low, vec_f high, vec_f yes, vec_f no)
 {
     return vbslq_f32(vandq_u32(vcgeq_f32(at, low), vcltq_f32(at, high)), yes, no);
 }
@@ -89,5 +26,5 @@ void frit_install_neon_attend_tile(frit_kernels *k)
 {
     k->attend_tile = attend_tile;
     k->attend_fold = fold;
-    k->lanes = LANES;
+    k->lanes = FLOATS;
 }
