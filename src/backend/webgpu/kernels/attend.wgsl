@@ -56,20 +56,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     workgroupBarrier();
 #if HADAMARD_K > 1
-    for (var n = 1u; n < HADAMARD_Ku; n *= 2u) {
-        for (var i = thread; i < HEADSu * K_DIMu / 2u; i += THREADSu) {
-            let a = i / n * 2u * n + i % n;
-            let x = q[a];
-            let y = q[a + n];
-            q[a] = x + y;
-            q[a + n] = x - y;
-        }
-        workgroupBarrier();
-    }
-    for (var i = thread; i < HEADSu * K_DIMu; i += THREADSu) {
-        q[i] *= inverseSqrt(f32(HADAMARD_K));
-    }
-    workgroupBarrier();
+    transform_queries(thread, HEADSu * K_DIMu);
 #endif
 #define PAIRS (V_DIM / 2)
 #define TURNS ((PAIRS + THREADS - 1) / THREADS)

@@ -65,20 +65,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     workgroupBarrier();
 #if HADAMARD_K > 1
-    for (var n = 1u; n < HADAMARD_Ku; n *= 2u) {
-        for (var i = thread; i < ROWSu * K_DIMu / 2u; i += THREADSu) {
-            let a = i / n * 2u * n + i % n;
-            let x = q[a];
-            let y = q[a + n];
-            q[a] = x + y;
-            q[a + n] = x - y;
-        }
-        workgroupBarrier();
-    }
-    for (var i = thread; i < ROWSu * K_DIMu; i += THREADSu) {
-        q[i] *= inverseSqrt(f32(HADAMARD_K));
-    }
-    workgroupBarrier();
+    transform_queries(thread, ROWSu * K_DIMu);
 #endif
     let value_group = thread / PAIRSu;
     let value_row = min(value_group, VALUE_GROUPSu - 1u) * VALUE_ROWSu;

@@ -58,7 +58,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         input_rows[thread] = min(first + thread, n_rows - 1u);
     }
 #endif
-    // Of the four rows of a thread, two are r and r + 8 of a row tile, because they may be a gate and its value.
+    // A thread has rows r and r + 8 of a row tile, which may be a gate and its value.
     let row = (thread & 7u) + ((thread >> 3u) & 1u) * 32u;
     let column = thread >> 4u;
     let loaded = thread & 63u;   // row of the matrix that the thread decodes

@@ -1,6 +1,26 @@
 // SPDX-License-Identifier: MIT
 // Scores of keys and numbers of values in the cache (cache.wgsl), for kernels of attention, which have queries in `q`
 // and, if a query has SLICES threads, sum the scores of the slices.
+#if HADAMARD_K > 1
+// Transforms the n numbers of `q`, in blocks of HADAMARD_K (quant/hadamard.h). All threads of the group call it.
+fn transform_queries(thread: u32, n: u32) {
+    for (var half = 1u; half < HADAMARD_Ku; half *= 2u) {
+        for (var i = thread; i < n / 2u; i += THREADSu) {
+            let a = i / half * 2u * half + i % half;
+            let x = q[a];
+            let y = q[a + half];
+            q[a] = x + y;
+            q[a + half] = x - y;
+        }
+        workgroupBarrier();
+    }
+    for (var i = thread; i < n; i += THREADSu) {
+        q[i] *= inverseSqrt(f32(HADAMARD_K));
+    }
+    workgroupBarrier();
+}
+#endif
+
 fn load16(page: u32, byte: u32) -> u32 {
     return (cache[page + byte / 4u] >> (8u * (byte & 2u))) & 0xffffu;
 }
