@@ -91,7 +91,8 @@ def class_of(model_type):
 def read_sources():
     names = sorted(glob.glob(os.path.join(ROOT, "src/format/hf/**/hf*.[ch]"), recursive=True)) + [os.path.join(ROOT, "src/format/folder.c")]
     text = "".join(open(name).read() for name in names)
-    return sorted(set(re.findall(r'\.model_type = "([^"]+)"', text))), set(re.findall(r'"([A-Za-z_0-9]+)"', text))
+    types = re.findall(r'(?:\.model_type = |^FAMILY\(\w+, )"([^"]+)"', text, re.MULTILINE)
+    return sorted(set(types)), set(re.findall(r'"([A-Za-z_0-9]+)"', text))
 
 
 def rotation_of(model_type, config):

@@ -63,9 +63,8 @@ static frit_status add_t5(const frit_hf *hf)
         json_object_set_new(hf->config, "tie_word_embeddings", json_true()) != 0)
         return frit_fail_memory(1, hf->path);
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "tie_word_embeddings", &tied));
-    scaled =
-        tied &&
-        hf->family != &frit_hf_mt5;   // of T5 and UMT5: transformers 4 scales if the output is tied, 5 by its own key
+    // transformers 4 scales the results of T5 and UMT5 if the output is tied, transformers 5 by scale_decoder_outputs.
+    scaled = tied && hf->family != &frit_hf_mt5;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "scale_decoder_outputs", &scaled));
     if (scaled)
         FRIT_TRY(
@@ -78,38 +77,19 @@ static frit_status add_t5(const frit_hf *hf)
     return strcmp(act, "gated-silu") == 0 ? frit_meta_add_text(&hf->ckpt->meta, "frit.act", "silu") : FRIT_OK;
 }
 
-const frit_hf_family frit_hf_t5 = {
-    .model_type = "t5",
-    .class_name = "T5ForConditionalGeneration",
-    .arch = "t5",
-    .ignored = "encoder.embed_tokens.|decoder.embed_tokens.|decoder.block.0.layer.1.EncDecAttention.relative",
-    .act = "relu|gated-gelu|gated-silu",
-    .act_name = "feed_forward_proj",
-    .shared = &frit_hf_no_names,
-    .own = {t5_keys, FRIT_COUNT(t5_keys), t5_tensors, FRIT_COUNT(t5_tensors)},
-    .more = add_t5,
-};
+#define FAMILY(name, type, class)                                                                                  \
+    const frit_hf_family frit_hf_##name = {                                                                        \
+        .model_type = type,                                                                                        \
+        .class_name = class,                                                                                       \
+        .arch = "t5",                                                                                              \
+        .ignored = "encoder.embed_tokens.|decoder.embed_tokens.|decoder.block.0.layer.1.EncDecAttention.relative", \
+        .act = "relu|gated-gelu|gated-silu",                                                                       \
+        .act_name = "feed_forward_proj",                                                                           \
+        .shared = &frit_hf_no_names,                                                                               \
+        .own = {t5_keys, FRIT_COUNT(t5_keys), t5_tensors, FRIT_COUNT(t5_tensors)},                                 \
+        .more = add_t5,                                                                                            \
+    }
 
-const frit_hf_family frit_hf_mt5 = {
-    .model_type = "mt5",
-    .class_name = "MT5ForConditionalGeneration",
-    .arch = "t5",
-    .ignored = "encoder.embed_tokens.|decoder.embed_tokens.|decoder.block.0.layer.1.EncDecAttention.relative",
-    .act = "relu|gated-gelu|gated-silu",
-    .act_name = "feed_forward_proj",
-    .shared = &frit_hf_no_names,
-    .own = {t5_keys, FRIT_COUNT(t5_keys), t5_tensors, FRIT_COUNT(t5_tensors)},
-    .more = add_t5,
-};
-
-const frit_hf_family frit_hf_umt5 = {
-    .model_type = "umt5",
-    .class_name = "UMT5ForConditionalGeneration",
-    .arch = "t5",
-    .ignored = "encoder.embed_tokens.|decoder.embed_tokens.|decoder.block.0.layer.1.EncDecAttention.relative",
-    .act = "relu|gated-gelu|gated-silu",
-    .act_name = "feed_forward_proj",
-    .shared = &frit_hf_no_names,
-    .own = {t5_keys, FRIT_COUNT(t5_keys), t5_tensors, FRIT_COUNT(t5_tensors)},
-    .more = add_t5,
-};
+FAMILY(t5, "t5", "T5ForConditionalGeneration");
+FAMILY(mt5, "mt5", "MT5ForConditionalGeneration");
+FAMILY(umt5, "umt5", "UMT5ForConditionalGeneration");
