@@ -10,6 +10,7 @@
 #define P_TIMES bitcast<f32>(params[1].y)
 #define P_ACT params[1].z
 #define P_UNITS params[1].w
+#define P_STACK 2
 #define P_TILES params[7].x
 
 #if GATED
@@ -21,10 +22,10 @@
 // Row r of a row tile for a row of the input. up: the sum of row r + 8, if GATED.
 fn store(tile: u32, r: u32, row: u32, sum: f32, up: f32) {
 #if STACK
-    var matrix = params[2];   // first row tile, offset of its results, rows of the matrix
+    var matrix = params[P_STACK];   // first row tile, offset of its results, rows of the matrix
 #repeat m (STACK - 1)
-    if (tile >= params[3 + @m].x) {
-        matrix = params[3 + @m];
+    if (tile >= params[P_STACK + 1 + @m].x) {
+        matrix = params[P_STACK + 1 + @m];
     }
 #end
 #else

@@ -42,8 +42,8 @@ static frit_status bind_cache(const frit_exec *exec, const frit_cache_layer *lay
 {
     const frit_cache_side *sides[] = {&layer->k, &layer->v};
     static const char *const names[][3] = {{"K_TYPE", "K_DIM", "HADAMARD_K"}, {"V_TYPE", "V_DIM", "HADAMARD_V"}};
-    l->params[0] = (uint32_t)layer->group;
-    l->params[1] = (uint32_t)layer->spec.n_head_kv;
+    l->params[PARAM_CACHE_GROUP] = (uint32_t)layer->group;
+    l->params[PARAM_CACHE_N_KV] = (uint32_t)layer->spec.n_head_kv;
     for (int i = 0; i < 2; i++) {
         const int type = type_of(sides[i]->dtype);
         const bool is_transposed = i == 0 && type < 3;
@@ -56,9 +56,10 @@ static frit_status bind_cache(const frit_exec *exec, const frit_cache_layer *lay
         frit_webgpu_define(&l->wanted, names[i][0], type);
         frit_webgpu_define(&l->wanted, names[i][1], sides[i]->dim);
         frit_webgpu_define(&l->wanted, names[i][2], sides[i]->hadamard);
-        l->params[4 + 4 * i] = (uint32_t)(sides[i]->page_bytes / 4);
-        l->params[5 + 4 * i] = (uint32_t)(sides[i]->offset / 4);
-        l->params[6 + 4 * i] = (uint32_t)sides[i]->row_bytes;
+        uint32_t *side = l->params + (i == 0 ? PARAM_CACHE_K_PAGE : PARAM_CACHE_V_PAGE);
+        side[0] = (uint32_t)(sides[i]->page_bytes / 4);
+        side[1] = (uint32_t)(sides[i]->offset / 4);
+        side[2] = (uint32_t)sides[i]->row_bytes;
     }
     (void)exec;
     return FRIT_OK;
@@ -78,8 +79,8 @@ frit_status frit_webgpu_lower_cache_write(frit_exec *exec, const frit_fusion *fu
     frit_webgpu_bind_buffer(l, 'w', cache_of(exec));
     FRIT_TRY(bind_cache(exec, layer, l));
     frit_webgpu_define(&l->wanted, "MOST_DIM", layer->k.dim > layer->v.dim ? layer->k.dim : layer->v.dim);
-    l->params[2] = frit_webgpu_offset(exec, node->src[0]);
-    l->params[3] = frit_webgpu_offset(exec, node->src[1]);
+    l->params[PARAM_CACHE_WRITE_K] = frit_webgpu_offset(exec, node->src[0]);
+    l->params[PARAM_CACHE_WRITE_V] = frit_webgpu_offset(exec, node->src[1]);
     l->n[0] = layer->spec.n_head_kv;
     l->n[1] = 2;
     l->grid = frit_webgpu_grid_rows;
@@ -124,18 +125,18 @@ static void grid_sum(const frit_webgpu_launch *l, const frit_webgpu_step *step, 
 static void set_params(const frit_exec *exec, const frit_node *node, frit_webgpu_launch *l)
 {
     const frit_attend *a = &node->attend;
-    l->params[2] = frit_webgpu_offset(exec, node->src[0]);
-    l->params[3] = frit_webgpu_offset(exec, node);
-    l->params[13] = (uint32_t)a->window;
-    l->params[14] = (uint32_t)a->chunk;
-    l->params[15] = a->cross ? 2 : a->bidirectional ? 1 : 0;
-    l->params[16] = frit_webgpu_float(a->scale);
-    l->params[17] = frit_webgpu_float(a->softcap);
-    l->params[18] = frit_webgpu_float(a->alibi);
-    l->params[19] = (uint32_t)a->reach;
-    l->params[20] = frit_webgpu_float(a->temp_scale);
-    l->params[21] = frit_webgpu_float(a->temp_offset);
-    l->params[22] = (uint32_t)a->temp_length;
+    l->params[PARAM_SPAN_Q] = frit_webgpu_offset(exec, node->src[0]);
+    l->params[PARAM_SPAN_Y] = frit_webgpu_offset(exec, node);
+    l->params[PARAM_SPAN_WINDOW] = (uint32_t)a->window;
+    l->params[PARAM_SPAN_CHUNK] = (uint32_t)a->chunk;
+    l->params[PARAM_SPAN_KIND] = a->cross ? 2 : a->bidirectional ? 1 : 0;
+    l->params[PARAM_SPAN_SCALE] = frit_webgpu_float(a->scale);
+    l->params[PARAM_SPAN_SOFTCAP] = frit_webgpu_float(a->softcap);
+    l->params[PARAM_SPAN_ALIBI] = frit_webgpu_float(a->alibi);
+    l->params[PARAM_SPAN_REACH] = (uint32_t)a->reach;
+    l->params[PARAM_SPAN_TEMP_SCALE] = frit_webgpu_float(a->temp_scale);
+    l->params[PARAM_SPAN_TEMP_OFFSET] = frit_webgpu_float(a->temp_offset);
+    l->params[PARAM_SPAN_TEMP_LENGTH] = (uint32_t)a->temp_length;
 }
 
 static frit_status bind_gains(frit_exec *exec, const frit_node *node, frit_webgpu_launch *l)
@@ -184,7 +185,7 @@ static frit_status add_by_row(frit_exec *exec, const frit_node *node)
     frit_webgpu_define(&l->wanted, "HEADS", heads);
     frit_webgpu_define(&l->wanted, "SPAN", span);
     frit_webgpu_define(&l->wanted, "T_COUNT", (layer->v.dim / 2 + THREADS - 1) / THREADS);
-    l->params[12] = (uint32_t)chunks;
+    l->params[PARAM_SPAN_CHUNKS] = (uint32_t)chunks;
     l->n[0] = n_kv * chunks;
     l->grid = grid_attend;
     return FRIT_OK;

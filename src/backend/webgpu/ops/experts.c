@@ -13,7 +13,6 @@
 #include "base/grow.h"
 
 enum { MOST_EXPERTS = 1024, SMALL_GROUP = 8, LARGE_GROUP = 32, THREADS = 256 };
-enum { ADD = 4, ACT = 6, FACTORS = 16, ROUTE = 20 };   // parameters of kernels
 
 typedef struct experts {
     const frit_node *node, *x, *route, *result;   // route: NULL for HEADS
@@ -107,9 +106,9 @@ frit_status frit_webgpu_lower_route(frit_exec *exec, const frit_fusion *fusion)
                    {"DIVISOR", r->divisor > 0 ? r->divisor : 1},
                    {"HAS_BIAS", has_bias}};
     for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_webgpu_define(&l->wanted, defines[i].name, defines[i].value);
-    l->params[3] = frit_webgpu_offset(exec, node);
-    l->params[FACTORS] = frit_webgpu_float(r->scale);
-    l->params[FACTORS + 1] = frit_webgpu_float(r->jitter);
+    l->params[PARAM_Y] = frit_webgpu_offset(exec, node);
+    l->params[PARAM_FACTOR0] = frit_webgpu_float(r->scale);
+    l->params[PARAM_FACTOR1] = frit_webgpu_float(r->jitter);
     l->n[0] = 1;
     l->grid = frit_webgpu_grid_rows;
     return FRIT_OK;
@@ -156,11 +155,11 @@ static frit_status sort_route(frit_exec *exec, const experts *e, frit_webgpu_rou
     FRIT_TRY(frit_webgpu_launch_new(exec, e->route, "dispatch.wgsl", &l));
     frit_webgpu_define(&l->wanted, "N_EXPERTS", e->cut.n_matrices);
     frit_webgpu_define(&l->wanted, "GROUP", group);
-    l->params[0] = frit_webgpu_offset(exec, e->route);
-    l->params[1] = (uint32_t)e->n_used;
-    l->params[2] = out->lists;
-    l->params[3] = out->order;
-    l->params[4] = (uint32_t)n_groups;
+    l->params[PARAM_DISPATCH_ROUTE] = frit_webgpu_offset(exec, e->route);
+    l->params[PARAM_DISPATCH_USED] = (uint32_t)e->n_used;
+    l->params[PARAM_DISPATCH_LISTS] = out->lists;
+    l->params[PARAM_DISPATCH_ORDER] = out->order;
+    l->params[PARAM_DISPATCH_MOST] = (uint32_t)n_groups;
     l->grid = grid_one;
     return FRIT_OK;
 }
@@ -202,14 +201,15 @@ static frit_status add_product(frit_exec *exec, const experts *e, const frit_web
     FRIT_TRY(frit_webgpu_product_new(exec, p, &l));
     frit_webgpu_define(&l->wanted, "OWN_ROWS", e->has_own_rows);
     frit_webgpu_define(&l->wanted, "WEIGHED", e->is_weighed && !is_added_later);
-    if (e->second) frit_webgpu_define(&l->wanted, "GATED", 1), l->params[ACT] = (uint32_t)e->act;
-    if (residual) frit_webgpu_define(&l->wanted, "ADD", 1), l->params[ADD] = frit_webgpu_offset(exec, residual);
-    l->params[ROUTE] = e->route ? frit_webgpu_offset(exec, e->route) : 0;
-    l->params[ROUTE + 1] = (uint32_t)e->n_used;
-    l->params[ROUTE + 2] = sorted->lists;
-    l->params[ROUTE + 3] = sorted->order;
-    l->params[ROUTE + 4] = (uint32_t)(p->part * in_part);
-    l->params[ROUTE + 5] = (uint32_t)((p->part + 1) * in_part);
+    if (e->second) frit_webgpu_define(&l->wanted, "GATED", 1), l->params[PARAM_STORE_ACT] = (uint32_t)e->act;
+    if (residual)
+        frit_webgpu_define(&l->wanted, "ADD", 1), l->params[PARAM_STORE_ADD] = frit_webgpu_offset(exec, residual);
+    l->params[PARAM_ROUTED_ROUTE] = e->route ? frit_webgpu_offset(exec, e->route) : 0;
+    l->params[PARAM_ROUTED_USED] = (uint32_t)e->n_used;
+    l->params[PARAM_ROUTED_LISTS] = sorted->lists;
+    l->params[PARAM_ROUTED_ORDER] = sorted->order;
+    l->params[PARAM_ROUTED_FIRST] = (uint32_t)(p->part * in_part);
+    l->params[PARAM_ROUTED_END] = (uint32_t)((p->part + 1) * in_part);
     set_grid(e, p, l);
     return FRIT_OK;
 }
@@ -232,18 +232,17 @@ static uint32_t sums_of(frit_exec *exec)
 // Adds the products of a row (OP_MIX of kernels/numbers.wgsl).
 static frit_status add_sum(frit_exec *exec, const experts *e)
 {
-    enum { SIZES = 8 };
     frit_webgpu_launch *l;
     FRIT_TRY(frit_webgpu_launch_new(exec, e->node, "numbers.wgsl", &l));
     frit_webgpu_define(&l->wanted, "OP_MIX", 1);
     frit_webgpu_define(&l->wanted, "OP", 1);
-    l->params[0] = sums_of(exec);
-    l->params[1] = frit_webgpu_offset(exec, e->route);
-    l->params[3] = frit_webgpu_offset(exec, e->result);
-    l->params[4] = (uint32_t)e->n_out;
-    l->params[SIZES] = (uint32_t)e->n_out;
-    l->params[SIZES + 1] = (uint32_t)e->n_used;
-    l->params[SIZES + 2] = !e->is_weighed;
+    l->params[PARAM_X0] = sums_of(exec);
+    l->params[PARAM_X1] = frit_webgpu_offset(exec, e->route);
+    l->params[PARAM_Y] = frit_webgpu_offset(exec, e->result);
+    l->params[PARAM_EACH] = (uint32_t)e->n_out;
+    l->params[PARAM_SIZE0] = (uint32_t)e->n_out;
+    l->params[PARAM_SIZE1] = (uint32_t)e->n_used;
+    l->params[PARAM_SIZE2] = !e->is_weighed;
     l->n[0] = e->n_out;
     l->n[1] = THREADS;
     l->grid = frit_webgpu_grid_numbers;

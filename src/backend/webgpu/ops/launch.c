@@ -23,7 +23,7 @@ frit_status frit_webgpu_launch_new(frit_exec *exec, const frit_node *node, const
                        node->rows == FRIT_SHAPE_BATCH  ? 0
                        : node->rows == FRIT_SHAPE_OUTS ? 1
                                                        : 2);
-    l->params[31] = (uint32_t)node->shape[0];
+    l->params[PARAM_ROWS] = (uint32_t)node->shape[0];
     l->bindings[0].where = FRIT_WEBGPU_AT_PARAMS;
     l->wanted.kinds[0] = 'u';
     l->n_bindings = 1;
@@ -50,7 +50,7 @@ frit_status frit_webgpu_bind_source(frit_exec *exec, frit_webgpu_launch *l, int 
     const frit_webgpu_tensor *tensor;
     char name[16];
     if (storage->op != FRIT_OP_WEIGHT) {
-        l->params[i] = frit_webgpu_offset(exec, source);
+        l->params[PARAM_X0 + i] = frit_webgpu_offset(exec, source);
         return FRIT_OK;
     }
     FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, storage->tensor, false, &tensor));

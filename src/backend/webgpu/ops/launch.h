@@ -3,16 +3,17 @@
 //
 //     FRIT_TRY(frit_webgpu_launch_new(exec, node, "rope.wgsl", &l));
 //     FRIT_TRY(frit_webgpu_bind_source(exec, l, 0, node->src[0]));
-//     l->params[3] = frit_webgpu_offset(exec, node);
+//     l->params[PARAM_Y] = frit_webgpu_offset(exec, node);
 //
 // All launches bind their parameters, the step's input and the scratch memory first.
 #pragma once
 #include "backend/webgpu/exec.h"
+#include "backend/webgpu/ops/params.h"
 
 frit_status frit_webgpu_launch_new(frit_exec *exec, const frit_node *node, const char *file, frit_webgpu_launch **out);
 void frit_webgpu_bind_shared(frit_webgpu_launch *launch, char kind, frit_webgpu_shared which);
 void frit_webgpu_bind_buffer(frit_webgpu_launch *launch, char kind, const frit_gpu_buffer *buffer);
-// Source i as kernels/sources.wgsl has it: an offset in parameter i, or a binding of a tensor.
+// Source i as kernels/sources.wgsl has it: an offset in parameter PARAM_X0 + i, or a binding of a tensor.
 frit_status frit_webgpu_bind_source(frit_exec *exec, frit_webgpu_launch *launch, int i, const frit_node *source);
 // The offset of a result or of an input in the scratch memory, in numbers of 4 bytes.
 uint32_t frit_webgpu_offset(const frit_exec *exec, const frit_node *node);

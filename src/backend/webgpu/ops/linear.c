@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum { BLOCK = FRIT_TILE_COLUMNS, STACK_PARAMS = 8 };   // STACK_PARAMS: of kernels/store.wgsl
+enum { BLOCK = FRIT_TILE_COLUMNS };
 
 static const frit_tensor *matrix_of(const frit_node *node)
 {
@@ -132,7 +132,7 @@ static void grid_product(const frit_webgpu_launch *l, const frit_webgpu_step *st
 static void bind_residual(const frit_exec *exec, const product *p, frit_webgpu_launch *l)
 {
     frit_webgpu_define(&l->wanted, "ADD", 1);
-    l->params[4] = frit_webgpu_offset(exec, p->residual);
+    l->params[PARAM_STORE_ADD] = frit_webgpu_offset(exec, p->residual);
 }
 
 static frit_status bind_bias(frit_exec *exec, const frit_node *linear, frit_webgpu_launch *l)
@@ -157,9 +157,10 @@ static void set_stack(const frit_exec *exec, const stack *s, frit_webgpu_launch 
     for (int i = 0; i < s->n; i++) {
         const frit_node *node = s->fusions[i].nodes[0];
         const int64_t n_out = frit_node_width(node);
-        l->params[STACK_PARAMS + 4 * i] = (uint32_t)at;
-        l->params[STACK_PARAMS + 4 * i + 1] = frit_webgpu_offset(exec, node);
-        l->params[STACK_PARAMS + 4 * i + 2] = (uint32_t)n_out;
+        uint32_t *matrix = l->params + PARAM_STORE_STACK + 4 * i;
+        matrix[0] = (uint32_t)at;
+        matrix[1] = frit_webgpu_offset(exec, node);
+        matrix[2] = (uint32_t)n_out;
         at += (n_out + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS;
     }
 }
@@ -171,10 +172,10 @@ static frit_status add_launch(frit_exec *exec, const product *p, const stack *s,
     FRIT_TRY(frit_webgpu_product_new(exec, shape, &l));
     if (has_bias(linear)) FRIT_TRY(bind_bias(exec, linear, l));
     if (linear->factor != 0) frit_webgpu_define(&l->wanted, "TIMES", 1);
-    if (p->glu) frit_webgpu_define(&l->wanted, "GATED", 1), l->params[6] = (uint32_t)p->glu->act;
+    if (p->glu) frit_webgpu_define(&l->wanted, "GATED", 1), l->params[PARAM_STORE_ACT] = (uint32_t)p->glu->act;
     if (p->residual) bind_residual(exec, p, l);
     if (s->n > 0) set_stack(exec, s, l);
-    l->params[5] = frit_webgpu_float(linear->factor);
+    l->params[PARAM_STORE_TIMES] = frit_webgpu_float(linear->factor);
     l->n[1] = shape->n_at_once;
     l->grid = grid_product;
     return FRIT_OK;
@@ -258,12 +259,12 @@ frit_status frit_webgpu_lower_embed(frit_exec *exec, const frit_fusion *fusion)
         frit_webgpu_bind_buffer(l, 'r', &table->parts[i]);
         frit_webgpu_define_type(&l->wanted, table->tensors[0].dtype);
         frit_webgpu_define(&l->wanted, "IDS", by_position ? POSITIONS : TOKENS);
-        l->params[0] = frit_webgpu_offset(exec, node);
-        l->params[1] = (uint32_t)width;
-        l->params[2] = (uint32_t)((width + BLOCK - 1) / BLOCK);
-        l->params[3] = (uint32_t)(i * table->part_rows * FRIT_TILE_ROWS);
-        l->params[4] = (uint32_t)((i + 1) * table->part_rows * FRIT_TILE_ROWS);
-        l->n[0] = l->params[2];
+        l->params[PARAM_EMBED_Y] = frit_webgpu_offset(exec, node);
+        l->params[PARAM_EMBED_WIDTH] = (uint32_t)width;
+        l->params[PARAM_EMBED_BLOCKS] = (uint32_t)((width + BLOCK - 1) / BLOCK);
+        l->params[PARAM_EMBED_FIRST] = (uint32_t)(i * table->part_rows * FRIT_TILE_ROWS);
+        l->params[PARAM_EMBED_END] = (uint32_t)((i + 1) * table->part_rows * FRIT_TILE_ROWS);
+        l->n[0] = l->params[PARAM_EMBED_BLOCKS];
         l->grid = frit_webgpu_grid_rows;
     }
     return FRIT_OK;

@@ -10,7 +10,7 @@
 #include "backend/webgpu/ops/recurrent.h"
 #include "backend/webgpu/weights/weights.h"
 
-enum { THREADS = 256, SIZES = 8, FACTORS = 16 };   // SIZES, FACTORS: first parameters of kernels/sources.wgsl
+enum { THREADS = 256 };
 
 typedef frit_status (*lower_fn)(frit_exec *exec, const frit_fusion *fusion);
 
@@ -59,8 +59,8 @@ static frit_status new_launch(frit_exec *exec, const frit_node *node, const char
     for (int i = 0; i < node->n_src && i < 3; i++)
         if (node->src[i] && !frit_node_is_ids(node->src[i]))
             FRIT_TRY(frit_webgpu_bind_source(exec, l, i, node->src[i]));
-    l->params[3] = frit_webgpu_offset(exec, node);
-    l->params[4] = (uint32_t)frit_webgpu_each(node);
+    l->params[PARAM_Y] = frit_webgpu_offset(exec, node);
+    l->params[PARAM_EACH] = (uint32_t)frit_webgpu_each(node);
     l->n[0] = frit_webgpu_each(node);
     l->n[1] = THREADS;
     l->grid = frit_webgpu_grid_numbers;
@@ -69,7 +69,7 @@ static frit_status new_launch(frit_exec *exec, const frit_node *node, const char
 
 static void set_factor(frit_webgpu_launch *l, int i, float factor)
 {
-    l->params[FACTORS + i] = frit_webgpu_float(factor);
+    l->params[PARAM_FACTOR0 + i] = frit_webgpu_float(factor);
 }
 
 static uint32_t width_of(const frit_node *node)
@@ -79,7 +79,7 @@ static uint32_t width_of(const frit_node *node)
 
 static void set_sizes(frit_webgpu_launch *l, const frit_node *node)
 {
-    uint32_t *size = l->params + SIZES;
+    uint32_t *size = l->params + PARAM_SIZE0;
     const frit_node *a = node->src[0], *b = node->n_src > 1 ? node->src[1] : NULL;
     size[0] = width_of(node);
     switch (node->op) {
@@ -157,7 +157,7 @@ frit_status frit_webgpu_lower_addition(frit_exec *exec, const frit_node *sum, in
     frit_webgpu_launch *l;
     FRIT_TRY(new_launch(exec, sum, "numbers.wgsl", &l));
     set_sizes(l, sum);
-    l->params[1 - source] = l->params[3] = frit_webgpu_offset(exec, result);
+    l->params[PARAM_X0 + 1 - source] = l->params[PARAM_Y] = frit_webgpu_offset(exec, result);
     return FRIT_OK;
 }
 
@@ -180,9 +180,9 @@ static frit_status lower_norm_input(frit_exec *exec, const frit_node *node)
     frit_webgpu_define(&l->wanted, "IS_LAYER", node->op == FRIT_OP_LAYER_NORM);
     frit_webgpu_define(&l->wanted, "IS_INT", 1);
     frit_webgpu_define(&l->wanted, "THREADS", n_blocks > 2 ? 256 : 64);
-    l->params[3] = frit_webgpu_offset(exec, node);
-    l->params[SIZES] = width_of(node);
-    l->params[SIZES + 1] = (uint32_t)n_blocks;
+    l->params[PARAM_Y] = frit_webgpu_offset(exec, node);
+    l->params[PARAM_SIZE0] = width_of(node);
+    l->params[PARAM_SIZE1] = (uint32_t)n_blocks;
     set_factor(l, 0, node->eps);
     l->n[0] = 1;
     l->grid = frit_webgpu_grid_rows;
@@ -202,7 +202,7 @@ static frit_status lower_rows(frit_exec *exec, const frit_fusion *fusion)
     if (is_norm) define_norm(&l->wanted, node);
     set_sizes(l, node);
     set_factors(l, node);
-    l->params[4] = (uint32_t)(frit_webgpu_each(node) / width);
+    l->params[PARAM_EACH] = (uint32_t)(frit_webgpu_each(node) / width);
     l->n[0] = frit_webgpu_each(node) / width;
     l->n[1] = 1;
     return FRIT_OK;
@@ -226,9 +226,9 @@ static frit_status lower_rope(frit_exec *exec, const frit_fusion *fusion)
                                        factors ? frit_node_storage(factors)->tensor : NULL, &turns));
     frit_webgpu_define(&l->wanted, "X3_BINDING", l->n_bindings);
     frit_webgpu_bind_buffer(l, 'r', turns);
-    uint32_t *size = l->params + SIZES;
-    l->params[3] = frit_webgpu_offset(exec, node);
-    l->params[4] = (uint32_t)frit_webgpu_each(node);
+    uint32_t *size = l->params + PARAM_SIZE0;
+    l->params[PARAM_Y] = frit_webgpu_offset(exec, node);
+    l->params[PARAM_EACH] = (uint32_t)frit_webgpu_each(node);
     size[0] = (uint32_t)frit_webgpu_each(node) / width_of(node);
     size[1] = width_of(node);
     size[2] = (uint32_t)node->rope.dim;

@@ -6,7 +6,6 @@
 #include "backend/webgpu/ops/linear.h"
 
 enum { BLOCK = FRIT_TILE_COLUMNS, UNIT = 32, MOST_PARTS = 8, TILES_AT_ONCE = 4 };
-enum { UNITS = 7, TILES = 28 };   // parameters of kernels/store.wgsl
 
 int64_t frit_webgpu_most_rows(const frit_exec *exec, const frit_node *node)
 {
@@ -77,9 +76,9 @@ frit_status frit_webgpu_add_input(frit_exec *exec, const frit_node *x, bool is_i
     FRIT_TRY(frit_webgpu_launch_new(exec, x, "quantize.wgsl", &l));
     frit_webgpu_bind_shared(l, 'w', FRIT_WEBGPU_ACTS);
     frit_webgpu_define(&l->wanted, "IS_INT", is_int);
-    l->params[0] = frit_webgpu_offset(exec, x);
-    l->params[1] = (uint32_t)frit_node_width(x);
-    l->params[2] = (uint32_t)n_blocks;
+    l->params[PARAM_QUANTIZE_X] = frit_webgpu_offset(exec, x);
+    l->params[PARAM_QUANTIZE_WIDTH] = (uint32_t)frit_node_width(x);
+    l->params[PARAM_QUANTIZE_BLOCKS] = (uint32_t)n_blocks;
     l->n[0] = n_blocks;
     l->n[1] = rows_of_row(x);
     l->grid = frit_webgpu_grid_rows;
@@ -112,12 +111,12 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
     if (!p->by_tiles) frit_webgpu_define(&l->wanted, "PARTS", n_parts);
     frit_webgpu_define(&l->wanted, "IS_INT", p->is_int);
     if (p->routed) frit_webgpu_define(&l->wanted, "ROUTED", p->routed);
-    l->params[0] = p->result;
-    l->params[1] = (uint32_t)p->n_out;
-    l->params[2] = (uint32_t)n_blocks;
-    l->params[3] = p->routed ? 0 : (uint32_t)(p->part * p->weights->part_rows);
-    l->params[UNITS] = (uint32_t)((p->n_in + UNIT - 1) / UNIT);
-    l->params[TILES] = (uint32_t)n_tiles;
+    l->params[PARAM_STORE_Y] = p->result;
+    l->params[PARAM_STORE_N_OUT] = (uint32_t)p->n_out;
+    l->params[PARAM_STORE_BLOCKS] = (uint32_t)n_blocks;
+    l->params[PARAM_STORE_BEGIN] = p->routed ? 0 : (uint32_t)(p->part * p->weights->part_rows);
+    l->params[PARAM_STORE_UNITS] = (uint32_t)((p->n_in + UNIT - 1) / UNIT);
+    l->params[PARAM_STORE_TILES] = (uint32_t)n_tiles;
     l->n[0] = p->by_tiles ? (n_tiles + TILES_AT_ONCE - 1) / TILES_AT_ONCE : n_tiles;
     return FRIT_OK;
 }

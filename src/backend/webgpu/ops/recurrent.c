@@ -6,8 +6,7 @@
 
 #include <stdio.h>
 
-enum { THREADS = 64, LANES = 32, MOST_N = 256, MOST_SOURCES = 5 };      // MOST_N: numbers of a row of a head's state
-enum { SOURCES = 0, RESULT = 5, STATES = 6, N_STATE = 7, SIZES = 8 };   // parameters
+enum { THREADS = 64, LANES = 32, MOST_N = 256, MOST_SOURCES = 5 };   // MOST_N: numbers of a row of a head's state
 
 typedef struct op_row {
     const char *define;   // NULL: no recurrent op
@@ -45,7 +44,7 @@ static frit_status bind_source(frit_exec *exec, frit_webgpu_launch *l, int i, co
     snprintf(name, sizeof name, "HAS_%d", i);
     frit_webgpu_define(&l->wanted, name, 1);
     if (storage->op != FRIT_OP_WEIGHT) {
-        l->params[SOURCES + i] = frit_webgpu_offset(exec, source);
+        l->params[PARAM_RECURRENT_SOURCE0 + i] = frit_webgpu_offset(exec, source);
         return FRIT_OK;
     }
     FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, storage->tensor, false, &tensor));
@@ -57,20 +56,20 @@ static frit_status bind_source(frit_exec *exec, frit_webgpu_launch *l, int i, co
     return FRIT_OK;
 }
 
-// Sizes: heads, dim, groups, n, numbers of a decay, 1: interleaved groups, 1: fixed decays.
+// Sizes: heads, dim, groups, n, numbers of a decay.
 static void set_heads(const frit_node *node, frit_webgpu_launch *l)
 {
     const frit_node *x = node->src[0], *keys = keys_of(node), *decay = node->src[3];
     const bool is_fixed = node->op == FRIT_OP_DELTA && frit_node_storage(decay)->op == FRIT_OP_WEIGHT;
-    uint32_t *size = l->params + SIZES;
+    uint32_t *size = l->params + PARAM_RECURRENT_SIZE0;
     size[0] = (uint32_t)x->shape[1], size[1] = (uint32_t)x->shape[2];
     size[2] = (uint32_t)keys->shape[1], size[3] = (uint32_t)keys->shape[2];
     if (node->op == FRIT_OP_SCAN)
         size[4] = (uint32_t)(frit_node_elems(node->src[2]) / x->shape[1]);
     else
         size[4] = is_fixed || decay->n_dims == 2 ? 1 : (uint32_t)decay->shape[2];
-    size[5] = node->state.interleaved;
-    size[6] = is_fixed;
+    l->params[PARAM_RECURRENT_IS_INTERLEAVED] = node->state.interleaved;
+    l->params[PARAM_RECURRENT_IS_FIXED] = is_fixed;
     frit_webgpu_define(&l->wanted, "COUNT", (keys->shape[2] + LANES - 1) / LANES);
     l->n[0] = x->shape[1] * x->shape[2];
     l->n[1] = THREADS / LANES;
@@ -86,12 +85,12 @@ frit_status frit_webgpu_lower_recurrent(frit_exec *exec, const frit_fusion *fusi
     frit_webgpu_define(&l->wanted, rows[node->op].define, 1);
     for (int i = 0; i < node->n_src; i++)
         if (node->src[i]) FRIT_TRY(bind_source(exec, l, i, node->src[i]));
-    l->params[RESULT] = frit_webgpu_offset(exec, node);
-    l->params[STATES] = (uint32_t)(layer->states_offset / sizeof(float)) + (uint32_t)node->state.offset;
-    l->params[N_STATE] = (uint32_t)layer->spec.n_state;
-    l->params[SIZES] = (uint32_t)frit_node_width(node);
+    l->params[PARAM_RECURRENT_Y] = frit_webgpu_offset(exec, node);
+    l->params[PARAM_RECURRENT_STATES] = (uint32_t)(layer->states_offset / sizeof(float)) + (uint32_t)node->state.offset;
+    l->params[PARAM_RECURRENT_N_STATE] = (uint32_t)layer->spec.n_state;
+    l->params[PARAM_RECURRENT_SIZE0] = (uint32_t)frit_node_width(node);
     if (node->op == FRIT_OP_CONV)
-        l->params[SIZES + 1] = (uint32_t)(frit_node_elems(node->src[1]) / frit_node_width(node));
+        l->params[PARAM_RECURRENT_SIZE1] = (uint32_t)(frit_node_elems(node->src[1]) / frit_node_width(node));
     l->n[0] = frit_node_width(node);
     l->n[1] = THREADS;
     if (rows[node->op].has_heads) set_heads(node, l);
