@@ -95,10 +95,12 @@
     X(mistral3) \
     X(mistral4) \
     X(modern_bert) \
+    X(modernbert_decoder) \
     X(mpnet) \
     X(mpt) \
     X(muse_glimmer) \
     X(nanbeige) \
+    X(nanochat) \
     X(nemotron) \
     X(nemotron_h) \
     X(nemotron_h_moe) \
@@ -109,6 +111,7 @@
     X(olmo2) \
     X(olmoe) \
     X(openelm) \
+    X(opt) \
     X(orion) \
     X(paddleocr) \
     X(pangu_embedded) \

@@ -49,6 +49,13 @@ TAKEN = {
         "global_rope_theta": "rope_theta",
         "local_rope_theta": "rope_local_base_freq",
     },
+    "modernbert-decoder": {
+        "rope_theta": None,
+        "rope_local_base_freq": None,
+        "global_rope_theta": "rope_theta",
+        "local_rope_theta": "rope_local_base_freq",
+        "sliding_window": None,
+    },
     "olmo3": {"rope_local_base_freq": None},
     "nemotron_h": {"mamba_n_groups": "n_groups", "mamba_d_conv": "conv_kernel"},
     # names of the published files, which were written for code beside them
@@ -72,10 +79,13 @@ TAKEN = {
 # Defaults that are not fields of a class.
 ADDED = {
     "cohere2": {"sliding_window_pattern": 4},
+    "embedding_gemma2_text": {"global_head_dim": 512},
     "gemma3_text": {"sliding_window_pattern": 6},
     "gemma4_text": {"global_head_dim": 512},
     "glm4_moe_lite": {"first_k_dense_replace": 1},
     "modernbert": {"global_attn_every_n_layers": 3},
+    "modernbert-decoder": {"global_attn_every_n_layers": 3},
+    "opt": {"do_layer_norm_before": True, "_remove_final_layer_norm": False},
     "qwen3_5_text": {"full_attention_interval": 4},
     "qwen3_5_moe_text": {"full_attention_interval": 4},
     "qwen3_next": {"full_attention_interval": 4},

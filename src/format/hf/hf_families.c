@@ -31,6 +31,7 @@
     X(ernie4_5) \
     X(ernie4_5_moe) \
     X(eurobert) \
+    X(exaone) \
     X(exaone4) \
     X(exaone_moe) \
     X(falcon) \
@@ -55,6 +56,7 @@
     X(gpt_neo) \
     X(gpt_neox) \
     X(gpt_oss) \
+    X(gpt_sw3) \
     X(gptj) \
     X(granite) \
     X(granite_swa) \
@@ -69,6 +71,8 @@
     X(hunyuan_v1_moe) \
     X(hy_v3) \
     X(hyperclovax) \
+    X(internlm3) \
+    X(iquestcoder) \
     X(jamba) \
     X(jina_embeddings_v3) \
     X(kimi_linear) \
@@ -91,10 +95,12 @@
     X(mistral4) \
     X(mixtral) \
     X(modernbert) \
+    X(modernbert_decoder) \
     X(mpnet) \
     X(mpt) \
     X(mt5) \
     X(muse_glimmer_text) \
+    X(nanochat) \
     X(nemotron) \
     X(nemotron_h_moe) \
     X(nemotron_h) \
@@ -103,6 +109,8 @@
     X(olmo2) \
     X(olmo3) \
     X(olmoe) \
+    X(opt_after) \
+    X(opt) \
     X(pegasus) \
     X(phi) \
     X(phi3) \

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// ModernBERT. transformers 4 and 5 use different keys for windows and their RoPE base.
+// ModernBERT and its decoders. transformers 4 and 5 use different keys for windows and their RoPE base.
 #include "format/hf/encoders/hf_encoders.h"
 #include "format/hf/hf_rows.h"
+
+#include <math.h>
 
 // clang-format off
 static const frit_hf_key modernbert_keys[] = {
@@ -33,6 +35,22 @@ static const frit_hf_tensor modernbert_tensors[] = {
     FRIT_HF_ROW_MASKED_LM("head.dense", "mlm.dense"),
     FRIT_HF_ROW_MASKED_LM("head.norm", "mlm.norm"),
     FRIT_HF_ROW_MASKED_LM("decoder", "output"),
+};
+
+static const frit_hf_tensor decoder_tensors[] = {
+    {.name = "model.embeddings.tok_embeddings", .gguf = "token_embd"},
+    {.name = "model.embeddings.norm", .gguf = "token_embd_norm", .bias_if = "norm_bias"},
+    {.name = "model.layers.*.attn_norm", .gguf = "blk.*.attn_norm", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true},
+    FRIT_HF_ROWS_BIASED_QKV("model.layers.*.attn"),
+    {.name = "model.layers.*.attn.Wo", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.mlp_norm", .gguf = "blk.*.ffn_norm", .bias_if = "norm_bias"},
+    {.name = "model.layers.*.mlp.Wi", .gguf = "blk.*.ffn_up", .bias_if = "mlp_bias"},
+    {.name = "model.layers.*.mlp.Wo", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
+    {.name = "model.final_norm", .gguf = "output_norm", .bias_if = "norm_bias"},
+    {.name = "lm_head.dense", .gguf = "mlm.dense", .bias_if = "classifier_bias"},
+    {.name = "lm_head.norm", .gguf = "mlm.norm", .bias_if = "norm_bias"},
+    {.name = "decoder", .gguf = "output", .may_be_tied = true},
+    {.name = "decoder.bias", .gguf = "output.bias", .whole = true, .may_be_absent = true},
 };
 // clang-format on
 
@@ -87,4 +105,25 @@ const frit_hf_family frit_hf_modernbert = {
     .shared = &frit_hf_no_names,
     .own = {modernbert_keys, FRIT_COUNT(modernbert_keys), modernbert_tensors, FRIT_COUNT(modernbert_tensors)},
     .more = add_modernbert,
+};
+
+// Windows reach to both sides in ModernBERT; a decoder's window has the positions before a token.
+static frit_status add_decoder(const frit_hf *hf)
+{
+    const double window = floor(frit_hf_written(hf, "attention.sliding_window") / 2);
+    FRIT_TRY(frit_hf_set_number(hf, "attention.sliding_window", FRIT_HF_TOKENS, window));
+    FRIT_TRY(frit_hf_expect_text(hf, "classifier_activation", "gelu"));
+    return check_layers(hf);
+}
+
+const frit_hf_family frit_hf_modernbert_decoder = {
+    .model_type = "modernbert-decoder",
+    .class_name = "ModernBertDecoderForCausalLM",
+    .arch = "modernbert-decoder",
+    .act = "gelu",
+    .act_name = "hidden_activation",
+    .has_windows = true,
+    .shared = &frit_hf_no_names,
+    .own = {modernbert_keys, FRIT_COUNT(modernbert_keys), decoder_tensors, FRIT_COUNT(decoder_tensors)},
+    .more = add_decoder,
 };

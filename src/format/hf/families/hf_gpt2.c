@@ -95,6 +95,15 @@ const frit_hf_family frit_hf_gpt2 = {
     .own = {gpt2_keys, FRIT_COUNT(gpt2_keys), gpt2_tensors, FRIT_COUNT(gpt2_tensors)},
 };
 
+const frit_hf_family frit_hf_gpt_sw3 = {
+    .model_type = "gpt-sw3",
+    .arch = "gpt2",
+    .act = "gelu_new|gelu_pytorch_tanh|gelu_fast|gelu!",
+    .act_name = "activation_function",
+    .shared = &frit_hf_no_names,
+    .own = {gpt2_keys, FRIT_COUNT(gpt2_keys), gpt2_tensors, FRIT_COUNT(gpt2_tensors)},
+};
+
 const frit_hf_family frit_hf_gpt_neo = {
     .model_type = "gpt_neo",
     .class_name = "GPTNeoForCausalLM",

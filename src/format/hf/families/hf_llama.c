@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Llama 1-3, Mistral, Ministral 3, Helium and CWM. In GGUF most are "llama"; Mistral adds a sliding window. GGUF files
-// of this architecture store the rows of Q and K permuted, for RoPE on neighbouring elements; of these folders only
-// those of Helium do.
+// Llama 1-3, Mistral, Ministral 3, InternLM 3, IQuest-Coder, Helium and CWM. In GGUF most are "llama"; Mistral adds a
+// sliding window. GGUF files of this architecture store the rows of Q and K permuted, for RoPE on neighbouring
+// elements; of these folders only those of Helium do.
 #include "format/hf/hf.h"
 
 // clang-format off
@@ -41,6 +41,33 @@ const frit_hf_family frit_hf_llama = {
     .arch = "llama",
     .act = "silu|swish",
     .rope_style = "halves",
+    .shared = &frit_hf_decoder,
+    .own = {llama_keys, FRIT_COUNT(llama_keys), llama_tensors, FRIT_COUNT(llama_tensors)},
+};
+
+const frit_hf_family frit_hf_internlm3 = {
+    .model_type = "internlm3",
+    .class_name = "InternLM3ForCausalLM",
+    .arch = "llama",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .shared = &frit_hf_decoder,
+    .own = {llama_keys, FRIT_COUNT(llama_keys), llama_tensors, FRIT_COUNT(llama_tensors)},
+};
+
+static frit_status expect_plain(const frit_hf *hf)
+{
+    FRIT_TRY(frit_hf_expect(hf, "clip_qkv", 0));
+    return frit_hf_expect(hf, "use_sliding_window", 0);
+}
+
+const frit_hf_family frit_hf_iquestcoder = {
+    .model_type = "iquestcoder",
+    .class_name = "IQuestCoderForCausalLM",
+    .arch = "llama",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .more = expect_plain,
     .shared = &frit_hf_decoder,
     .own = {llama_keys, FRIT_COUNT(llama_keys), llama_tensors, FRIT_COUNT(llama_tensors)},
 };
