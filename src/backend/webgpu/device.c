@@ -244,8 +244,7 @@ static frit_status build_kernel(frit_webgpu_device *d, frit_webgpu_kernel *kerne
     return status;
 }
 
-frit_status frit_webgpu_kernel_acquire(frit_webgpu_device *d, const frit_webgpu_kernel *wanted,
-                                       frit_webgpu_kernel **out)
+frit_status frit_webgpu_kernel_get(frit_webgpu_device *d, const frit_webgpu_kernel *wanted, frit_webgpu_kernel **out)
 {
     for (size_t i = 0; i < d->n_kernels; i++) {
         *out = d->kernels[i];

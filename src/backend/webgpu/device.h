@@ -51,7 +51,7 @@ typedef struct frit_webgpu_tensor {   // a tensor on the GPU, or matrices of one
     uint64_t n_bytes;
 } frit_webgpu_tensor;
 
-typedef struct frit_webgpu_table {   // of the turns of rotations (kernels/rope.wgsl)
+typedef struct frit_webgpu_table {   // of revolutions (kernels/rope.wgsl)
     frit_tensor frequencies, factors;
     bool has_factors;
     frit_gpu_buffer buffer;
@@ -126,8 +126,8 @@ typedef struct frit_webgpu_device {
 
 frit_status frit_webgpu_reserve(frit_webgpu_device *device, frit_webgpu_shared which, uint64_t n_bytes);
 // Returns the device's kernel with this description, compiled.
-frit_status frit_webgpu_kernel_acquire(frit_webgpu_device *device, const frit_webgpu_kernel *wanted,
-                                       frit_webgpu_kernel **out);
+frit_status frit_webgpu_kernel_get(frit_webgpu_device *device, const frit_webgpu_kernel *wanted,
+                                   frit_webgpu_kernel **out);
 void frit_webgpu_define(frit_webgpu_kernel *kernel, const char *name, int64_t value);
 
 // For tests and programs with a library of their own: the file of Dawn or wgpu-native that devices open from now on.

@@ -38,7 +38,7 @@ static frit_status lower_plan(frit_exec *exec)
         FRIT_TRY(lower_fusions(exec, phase->epilogue, phase->n_epilogue));
     }
     for (int i = 0; i < exec->n_launches; i++)
-        FRIT_TRY(frit_webgpu_kernel_acquire(exec->device, &exec->launches[i].wanted, &exec->launches[i].kernel));
+        FRIT_TRY(frit_webgpu_kernel_get(exec->device, &exec->launches[i].wanted, &exec->launches[i].kernel));
     return FRIT_OK;
 }
 
@@ -155,7 +155,7 @@ frit_address frit_webgpu_value(frit_exec *exec, const frit_node *node)
 
 // ------------------------------------------------------------------------------- running
 
-// The flights take turns. If the next one is in use, waits for it.
+// Returns the flight of a step; steps use the flights one after the other.
 static frit_webgpu_flight *flight_of(frit_webgpu_device *d, frit_ticket ticket)
 {
     return &d->flights[ticket % FRIT_WEBGPU_FLIGHTS];

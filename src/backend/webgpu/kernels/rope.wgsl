@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Rotation of pairs by position. `turns` has for each pair the turns of a step of one position as a fixed-point number
-// of 64 bits, low word first, so that the angle of a far position is exact.
+// Rotation of pairs by position. `revolutions` has for each pair how far it rotates from one position to the next: the
+// fraction of a revolution as a fixed-point number of 64 bits, low word first. So the angle of a far position is exact.
 //
 // P_SIZE: heads, numbers of a head, rotated numbers, the first of them, 1: NeoX pairs. P_FACTOR0: magnitude.
 #include "sources.wgsl"
-@group(0) @binding(X3_BINDING) var<storage, read> turns: array<vec2<u32>>;
+@group(0) @binding(X3_BINDING) var<storage, read> revolutions: array<vec2<u32>>;
 
-// Sine of x turns, |x| <= 1 / 8, and of 1/4 - x.
+// Sine of x revolutions, |x| <= 1 / 8, and of 1/4 - x.
 fn sine(x: f32) -> f32 {
     let a = x * 6.28318530717958648;
     let s = a * a;
@@ -20,7 +20,7 @@ fn cosine(x: f32) -> f32 {
 }
 
 fn rotation_of(position: u32, pair: u32) -> vec2<f32> {   // cosine and sine
-    let step_of = turns[pair];
+    let step_of = revolutions[pair];
     let low = step_of.x >> 16u;
     let carry = (((position & 0xffffu) * low) >> 16u) + (position >> 16u) * low;
     let angle = position * step_of.y + carry;

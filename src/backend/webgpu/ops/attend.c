@@ -143,7 +143,7 @@ static frit_status bind_gains(frit_exec *exec, const frit_node *node, frit_webgp
 {
     const frit_webgpu_tensor *gains;
     if (node->n_src < 3 || !node->src[2]) return FRIT_OK;
-    FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, frit_node_storage(node->src[2])->tensor, false, &gains));
+    FRIT_TRY(frit_webgpu_tensor_get(exec->device, frit_node_storage(node->src[2])->tensor, false, &gains));
     frit_webgpu_define(&l->wanted, node->attend.reach > 0 ? "GAINS" : "SINKS", 1);
     frit_webgpu_bind_buffer(l, 'r', &gains->parts[0]);
     return FRIT_OK;

@@ -288,7 +288,7 @@ frit_status frit_webgpu_lower_experts(frit_exec *exec, const frit_fusion *fusion
     const frit_webgpu_tensor *w;
     frit_webgpu_route sorted = {0};
     e.result = frit_fusion_result(fusion);
-    FRIT_TRY(frit_webgpu_matrices_acquire(exec->device, &matrices, &w));
+    FRIT_TRY(frit_webgpu_matrices_get(exec->device, &matrices, &w));
     frit_webgpu_product p = shape_of(exec, &e, w);
     const frit_node *residual = residual_of(fusion, &p);
     p.result = e.is_mix && p.routed != FRIT_WEBGPU_SUM ? sums_of(exec) : frit_webgpu_offset(exec, e.result);

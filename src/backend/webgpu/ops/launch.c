@@ -53,7 +53,7 @@ frit_status frit_webgpu_bind_source(frit_exec *exec, frit_webgpu_launch *l, int 
         l->params[PARAM_X0 + i] = frit_webgpu_offset(exec, source);
         return FRIT_OK;
     }
-    FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, storage->tensor, false, &tensor));
+    FRIT_TRY(frit_webgpu_tensor_get(exec->device, storage->tensor, false, &tensor));
     snprintf(name, sizeof name, "X%d_AT", i);
     frit_webgpu_define(&l->wanted, name, 1);
     snprintf(name, sizeof name, "X%d_BINDING", i);

@@ -138,7 +138,7 @@ static void bind_residual(const frit_exec *exec, const product *p, frit_webgpu_l
 static frit_status bind_bias(frit_exec *exec, const frit_node *linear, frit_webgpu_launch *l)
 {
     const frit_webgpu_tensor *bias;
-    FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, frit_node_storage(linear->src[2])->tensor, false, &bias));
+    FRIT_TRY(frit_webgpu_tensor_get(exec->device, frit_node_storage(linear->src[2])->tensor, false, &bias));
     frit_webgpu_define(&l->wanted, "BIAS", 1);
     frit_webgpu_bind_buffer(l, 'r', &bias->parts[0]);
     return FRIT_OK;
@@ -208,7 +208,7 @@ frit_status frit_webgpu_lower_linear(frit_exec *exec, const frit_fusion *fusion)
     const frit_webgpu_matrices matrices = {
         .list = {matrix_of(p.linear), p.up ? matrix_of(p.up) : NULL}, .n = p.up ? 2 : 1, .is_gated = p.up};
     const frit_webgpu_tensor *w;
-    FRIT_TRY(frit_webgpu_matrices_acquire(exec->device, &matrices, &w));
+    FRIT_TRY(frit_webgpu_matrices_get(exec->device, &matrices, &w));
     FRIT_TRY(frit_webgpu_add_input(exec, p.linear->src[0], frit_webgpu_is_int_product(exec, p.linear)));
     for (int i = 0; i < w->n_parts; i++) FRIT_TRY(add_part(exec, &p, &(stack){0}, w, i));
     FRIT_TRY(frit_webgpu_lower_adapted(exec, p.linear));
@@ -237,7 +237,7 @@ frit_status frit_webgpu_lower_stack(frit_exec *exec, const frit_fusion *fusions,
     if (m.n < 2 || !frit_webgpu_fits_one(exec->device, &m)) return FRIT_OK;
     const product p = {.linear = first, .result = first};
     const frit_webgpu_tensor *w;
-    FRIT_TRY(frit_webgpu_matrices_acquire(exec->device, &m, &w));
+    FRIT_TRY(frit_webgpu_matrices_get(exec->device, &m, &w));
     FRIT_TRY(frit_webgpu_add_input(exec, first->src[0], frit_webgpu_is_int_product(exec, first)));
     FRIT_TRY(add_part(exec, &p, &(stack){fusions, m.n}, w, 0));
     *n_done = m.n;
@@ -250,7 +250,7 @@ frit_status frit_webgpu_lower_embed(frit_exec *exec, const frit_fusion *fusion)
     const frit_node *node = fusion->nodes[0];
     const bool by_position = frit_node_storage(node->src[1])->input == FRIT_INPUT_POSITIONS;
     const frit_webgpu_tensor *table;
-    FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, frit_node_storage(node->src[0])->tensor, true, &table));
+    FRIT_TRY(frit_webgpu_tensor_get(exec->device, frit_node_storage(node->src[0])->tensor, true, &table));
     for (int i = 0; i < table->n_parts; i++) {
         const int64_t width = frit_node_width(node);
         frit_webgpu_launch *l;

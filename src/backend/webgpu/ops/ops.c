@@ -218,14 +218,14 @@ static bool rope_fits(const frit_node *node)
 static frit_status lower_rope(frit_exec *exec, const frit_fusion *fusion)
 {
     const frit_node *node = fusion->nodes[0], *factors = node->n_src > 3 ? node->src[3] : NULL;
-    const frit_gpu_buffer *turns;
+    const frit_gpu_buffer *revolutions;
     frit_webgpu_launch *l;
     FRIT_TRY(frit_webgpu_launch_new(exec, node, "rope.wgsl", &l));
     FRIT_TRY(frit_webgpu_bind_source(exec, l, 0, node->src[0]));
-    FRIT_TRY(frit_webgpu_turns_acquire(exec->device, frit_node_storage(node->src[2])->tensor,
-                                       factors ? frit_node_storage(factors)->tensor : NULL, &turns));
+    FRIT_TRY(frit_webgpu_revolutions_get(exec->device, frit_node_storage(node->src[2])->tensor,
+                                         factors ? frit_node_storage(factors)->tensor : NULL, &revolutions));
     frit_webgpu_define(&l->wanted, "X3_BINDING", l->n_bindings);
-    frit_webgpu_bind_buffer(l, 'r', turns);
+    frit_webgpu_bind_buffer(l, 'r', revolutions);
     uint32_t *size = l->params + PARAM_SIZE0;
     l->params[PARAM_Y] = frit_webgpu_offset(exec, node);
     l->params[PARAM_EACH] = (uint32_t)frit_webgpu_each(node);

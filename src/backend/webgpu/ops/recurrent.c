@@ -47,7 +47,7 @@ static frit_status bind_source(frit_exec *exec, frit_webgpu_launch *l, int i, co
         l->params[PARAM_RECURRENT_SOURCE0 + i] = frit_webgpu_offset(exec, source);
         return FRIT_OK;
     }
-    FRIT_TRY(frit_webgpu_tensor_acquire(exec->device, storage->tensor, false, &tensor));
+    FRIT_TRY(frit_webgpu_tensor_get(exec->device, storage->tensor, false, &tensor));
     snprintf(name, sizeof name, "AT%d", i);
     frit_webgpu_define(&l->wanted, name, 1);
     snprintf(name, sizeof name, "BINDING%d", i);

@@ -241,8 +241,8 @@ static frit_status load_tensor(frit_webgpu_device *d, const frit_webgpu_matrices
     return status;
 }
 
-static frit_status acquire(frit_webgpu_device *d, const frit_webgpu_matrices *m, bool is_tiled,
-                           const frit_webgpu_tensor **out)
+static frit_status get_tensor(frit_webgpu_device *d, const frit_webgpu_matrices *m, bool is_tiled,
+                              const frit_webgpu_tensor **out)
 {
     for (size_t i = 0; i < d->n_tensors; i++) {
         *out = d->tensors[i];
@@ -255,26 +255,26 @@ static frit_status acquire(frit_webgpu_device *d, const frit_webgpu_matrices *m,
     return FRIT_OK;
 }
 
-frit_status frit_webgpu_tensor_acquire(frit_webgpu_device *d, const frit_tensor *tensor, bool is_tiled,
-                                       const frit_webgpu_tensor **out)
+frit_status frit_webgpu_tensor_get(frit_webgpu_device *d, const frit_tensor *tensor, bool is_tiled,
+                                   const frit_webgpu_tensor **out)
 {
-    return acquire(d, &(frit_webgpu_matrices){.list = {tensor}, .n = 1}, is_tiled, out);
+    return get_tensor(d, &(frit_webgpu_matrices){.list = {tensor}, .n = 1}, is_tiled, out);
 }
 
-frit_status frit_webgpu_matrices_acquire(frit_webgpu_device *d, const frit_webgpu_matrices *matrices,
-                                         const frit_webgpu_tensor **out)
+frit_status frit_webgpu_matrices_get(frit_webgpu_device *d, const frit_webgpu_matrices *matrices,
+                                     const frit_webgpu_tensor **out)
 {
-    return acquire(d, matrices, true, out);
+    return get_tensor(d, matrices, true, out);
 }
 
 // ------------------------------------------------------------------------------- rotations
 
-static void compute_turns(const float *frequencies, const float *factors, int64_t n, uint32_t *words)
+static void compute_revolutions(const float *frequencies, const float *factors, int64_t n, uint32_t *words)
 {
     const double two_pi = 6.283185307179586476925;
     for (int64_t i = 0; i < n; i++) {
-        const double turns = (double)frequencies[i] / (factors ? factors[i] : 1) / two_pi;
-        const double fraction = turns - floor(turns), high = floor(fraction * 4294967296.0);
+        const double revolutions = (double)frequencies[i] / (factors ? factors[i] : 1) / two_pi;
+        const double fraction = revolutions - floor(revolutions), high = floor(fraction * 4294967296.0);
         words[2 * i + 1] = (uint32_t)high;
         words[2 * i] = (uint32_t)((fraction * 4294967296.0 - high) * 4294967295.0);
     }
@@ -286,11 +286,11 @@ static frit_status fill_table(frit_webgpu_device *d, frit_webgpu_table *table)
     const int64_t n = frit_tensor_width(&table->frequencies);
     uint32_t *words = malloc((size_t)n * 8);
     frit_status status =
-        words ? read_rows(&table->frequencies, &frequencies) : frit_fail_memory((size_t)n * 8, "turns");
+        words ? read_rows(&table->frequencies, &frequencies) : frit_fail_memory((size_t)n * 8, "revolutions");
     if (words && status == FRIT_OK && table->has_factors) status = read_rows(&table->factors, &factors);
     if (words && status == FRIT_OK) {
-        compute_turns((const float *)(const void *)frequencies.rows, (const float *)(const void *)factors.rows, n,
-                      words);
+        compute_revolutions((const float *)(const void *)frequencies.rows, (const float *)(const void *)factors.rows, n,
+                            words);
         status = frit_gpu_buffer_new(&d->gpu, (uint64_t)n * 8, FRIT_GPU_STORAGE, "rotations", &table->buffer);
     }
     if (words && status == FRIT_OK) status = frit_gpu_write(&d->gpu, &table->buffer, 0, words, (uint64_t)n * 8);
@@ -305,8 +305,8 @@ static bool is_table_of(const frit_webgpu_table *table, const frit_tensor *frequ
            (!factors || frit_tensor_is_same(&table->factors, factors));
 }
 
-frit_status frit_webgpu_turns_acquire(frit_webgpu_device *d, const frit_tensor *frequencies, const frit_tensor *factors,
-                                      const frit_gpu_buffer **out)
+frit_status frit_webgpu_revolutions_get(frit_webgpu_device *d, const frit_tensor *frequencies,
+                                        const frit_tensor *factors, const frit_gpu_buffer **out)
 {
     for (size_t i = 0; i < d->n_tables; i++) {
         *out = &d->tables[i]->buffer;

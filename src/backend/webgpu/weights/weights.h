@@ -12,16 +12,16 @@ typedef struct frit_webgpu_matrices {
 } frit_webgpu_matrices;
 
 // Loads the tensor if no plan has.
-frit_status frit_webgpu_tensor_acquire(frit_webgpu_device *device, const frit_tensor *tensor, bool is_tiled,
-                                       const frit_webgpu_tensor **out);
+frit_status frit_webgpu_tensor_get(frit_webgpu_device *device, const frit_tensor *tensor, bool is_tiled,
+                                   const frit_webgpu_tensor **out);
 // Loads tiles of matrices of one type and width.
-frit_status frit_webgpu_matrices_acquire(frit_webgpu_device *device, const frit_webgpu_matrices *matrices,
-                                         const frit_webgpu_tensor **out);
+frit_status frit_webgpu_matrices_get(frit_webgpu_device *device, const frit_webgpu_matrices *matrices,
+                                     const frit_webgpu_tensor **out);
 // True if the tiles of all matrices fit into one buffer.
 bool frit_webgpu_fits_one(const frit_webgpu_device *device, const frit_webgpu_matrices *matrices);
-// The turns of a rotation by frequencies [n], divided by factors [n], which may be NULL.
-frit_status frit_webgpu_turns_acquire(frit_webgpu_device *device, const frit_tensor *frequencies,
-                                      const frit_tensor *factors, const frit_gpu_buffer **out);
+// Returns the revolutions (kernels/rope.wgsl) of frequencies [n], divided by factors [n], which may be NULL.
+frit_status frit_webgpu_revolutions_get(frit_webgpu_device *device, const frit_tensor *frequencies,
+                                        const frit_tensor *factors, const frit_gpu_buffer **out);
 // `weight_bytes` of frit_backend.
 frit_status frit_webgpu_weight_bytes(frit_device *device, const frit_weight_uses *uses, frit_weight_bytes *out);
 void frit_webgpu_tensors_free(frit_webgpu_device *device);
