@@ -77,6 +77,7 @@
     X(laguna) \
     X(lfm2) \
     X(lfm2moe) \
+    X(lfm3) \
     X(llada) \
     X(llada_moe) \
     X(llama) \

@@ -60,7 +60,7 @@ frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_
     static const frit_weight none = {0};
     const frit_weight *factors = &weights->rope_freqs;
     if (!frit_has(factors)) factors = hp->n_ctx > hp->rope.n_ctx_orig ? &weights->rope_long : &weights->rope_short;
-    if (dim != hp->rope.dim) factors = &none;   // the factors belong to the pairs of full attention
+    if (slides && (hp->is_swa_plain || dim != hp->rope.dim)) factors = &none;   // of layers without a window
     const frit_rope rope = {.style = style, .dim = dim, .offset = offset, .magnitude = table->magnitude};
     return frit_rotate(b->g, x, b->positions, weight(b, table->inv_freq), weight(b, factors->w), rope);
 }

@@ -441,6 +441,7 @@ static void complete_rope_swa(reader *r)
     if (base == 0) base = windows->rope_base != 0 ? windows->rope_base : hp->rope.base;
     bool plain = windows->plain_rope;
     frit_meta_get_bool(&r->ckpt->meta, "frit.rope.plain_swa", &plain, NULL);
+    hp->is_swa_plain = plain;
     if (plain)
         hp->rope_swa = (frit_rope_params){.dim = hp->rope.dim, .factor = 1, .attn_factor = 1};
     else

@@ -132,6 +132,7 @@ typedef struct frit_hparams {
     frit_index_params index;
     frit_recurrent_params recurrent;
     frit_rope_params rope, rope_swa;              // rope_swa: of layers with a window
+    bool is_swa_plain;                            // RoPE of layers with a window is not scaled
     frit_rope_style rope_style;                   // the architecture's, unless the file has one
     int32_t rope_sections[4];                     // sections of M-RoPE; equal to plain RoPE for text
     frit_rope_table rope_table, rope_swa_table;   // from rope.c

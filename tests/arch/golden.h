@@ -132,6 +132,7 @@ static const golden_row golden_folders[] = {
     {"gpt_neo", GOLDEN_MORE},
     {"codegen", GOLDEN_MORE},
     {"opt", GOLDEN_MORE},
+    {"lfm3", GOLDEN_MORE},
     {"nanochat", GOLDEN_MORE},
     {"modernbert-decoder", GOLDEN_MORE},
     {"afmoe", GOLDEN_MORE},

@@ -99,6 +99,7 @@ typedef struct frit_hf_family {
     int window_first, window_period;
     bool needs_types;             // layer_types may not be absent: no other key says what the class does then
     bool has_windows;             // layer_types and sliding_window give the layers with windows
+    const char *other_type;       // with has_windows: the layer_types of layers without attention; or NULL
     bool is_proportional;         // the family reads partial_rotary_factor: pairs span the whole head
     bool is_latent;               // YaRN scales the attention scores, not RoPE's result; qk_rope_head_dim is rotated
     bool is_visual;               // the text side of a model with vision: RoPE may have the type mrope
@@ -242,5 +243,7 @@ frit_status frit_hf_add_dense_layers(const frit_hf *hf);
 frit_status frit_hf_add_rope(const frit_hf *hf);
 // Adds llama_4_scaling_beta as the attention temperature, which begins at the context before extension.
 frit_status frit_hf_add_temperature(const frit_hf *hf);
+// Adds the factors of a rotation of the type proportional: RoPE applies to the first pairs of the whole head.
+frit_status frit_hf_add_proportional(const frit_hf *hf);
 // Adds mrope_section, which GGUF files of models with vision have. For text, M-RoPE equals plain RoPE.
 frit_status frit_hf_add_sections(const frit_hf *hf);

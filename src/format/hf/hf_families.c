@@ -79,6 +79,7 @@
     X(laguna) \
     X(lfm2) \
     X(lfm2_moe) \
+    X(lfm3) \
     X(llama) \
     X(llama4_text) \
     X(m2m_100) \

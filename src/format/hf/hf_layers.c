@@ -15,6 +15,7 @@ static frit_status slides_at(const frit_hf *hf, const pattern *p, size_t i, bool
     const char *type = json_string_value(json_array_get(p->types, i));
     *out = type && strcmp(type, "sliding_attention") == 0;
     if (*out || (type && strcmp(type, "full_attention") == 0)) return FRIT_OK;
+    if (type && hf->family->other_type && strcmp(type, hf->family->other_type) == 0) return FRIT_OK;
     return frit_fail_file(FRIT_E_UNSUPPORTED,
                           "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported",
                           hf->path, i, type ? type : "not text");

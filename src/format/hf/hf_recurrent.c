@@ -54,7 +54,8 @@ static frit_status recurrent_otherwise(const frit_hf *hf, frit_hf_layer_fn other
 frit_status frit_hf_recurrent_types(const frit_hf *hf, frit_hf_layer_fn otherwise, bool *recurrent)
 {
     static const char *const name = "layer_types";
-    static const char *const known[] = {"full_attention", "attention", "linear_attention", "conv", "mamba"};
+    static const char *const known[] = {"full_attention",   "attention", "sliding_attention",
+                                        "linear_attention", "conv",      "mamba"};
     const json_t *types = json_object_get(hf->config, name);
     const size_t n_layer = (size_t)frit_hf_written(hf, "block_count");
     FRIT_TRY(check_count(hf, n_layer));
@@ -66,10 +67,10 @@ frit_status frit_hf_recurrent_types(const frit_hf *hf, frit_hf_layer_fn otherwis
         const char *type = json_string_value(json_array_get(types, i));
         size_t k = 0;
         while (k < FRIT_COUNT(known) && (!type || strcmp(known[k], type) != 0)) k++;
-        if (k == FRIT_COUNT(known))
+        if (k == FRIT_COUNT(known) || (k == 2 && !hf->family->has_windows))
             return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s[%zu] is '%.40s', an unknown kind of layer", hf->path,
                                   name, i, type ? type : "not text");
-        recurrent[i] = k >= 2;
+        recurrent[i] = k >= 3;
     }
     return FRIT_OK;
 }

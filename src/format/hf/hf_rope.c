@@ -279,6 +279,26 @@ frit_status frit_hf_add_rope(const frit_hf *hf)
     return kind->more ? kind->more(&r) : FRIT_OK;
 }
 
+frit_status frit_hf_add_proportional(const frit_hf *hf)
+{
+    static const char *const where = "rope_parameters.full_attention.";
+    const json_t *full = json_object_get(json_object_get(hf->config, "rope_parameters"), "full_attention");
+    const int64_t n = (int64_t)frit_hf_written(hf, "rope.dimension_count") / 2;
+    double part = 1;
+    FRIT_TRY(frit_hf_get_number(hf, full, where, "partial_rotary_factor", FRIT_HF_FACTOR, &part));
+    float *factors = frit_arena_new(&hf->ckpt->arena, float, (size_t)n);
+    if (!factors) return frit_fail_memory((size_t)n * sizeof *factors, "the factors of rotation");
+    const int64_t n_turning = (int64_t)floor((double)n * part + 1e-9);
+    for (int64_t i = 0; i < n; i++) factors[i] = i < n_turning ? 1 : 1e30f;
+    const frit_tensor tensor = {.name = "rope_freqs.weight",
+                                .dtype = FRIT_DTYPE_F32,
+                                .n_dims = 1,
+                                .shape = {n, 1, 1, 1},
+                                .data = factors,
+                                .n_bytes = (uint64_t)n * sizeof *factors};
+    return frit_checkpoint_add_tensor(hf->ckpt, &tensor);
+}
+
 frit_status frit_hf_add_temperature(const frit_hf *hf)
 {
     rope r = {.hf = hf};

@@ -86,27 +86,6 @@ static frit_status add_pattern(const frit_hf *hf)
     return frit_hf_add_array(hf, "attention.sliding_window_pattern", FRIT_VALUE_BOOL, flags, n);
 }
 
-// Adds the factors of rotation: RoPE applies to the first pairs of the whole head.
-static frit_status add_factors(const frit_hf *hf)
-{
-    static const char *const where = "rope_parameters.full_attention.";
-    const json_t *rope = json_object_get(json_object_get(hf->config, "rope_parameters"), "full_attention");
-    const int64_t n = (int64_t)frit_hf_written(hf, "rope.dimension_count") / 2;
-    double part = 1;
-    FRIT_TRY(frit_hf_get_number(hf, rope, where, "partial_rotary_factor", FRIT_HF_FACTOR, &part));
-    float *factors = frit_arena_new(&hf->ckpt->arena, float, (size_t)n);
-    if (!factors) return frit_fail_memory((size_t)n * sizeof *factors, "the factors of rotation");
-    const int64_t n_turning = (int64_t)floor((double)n * part + 1e-9);
-    for (int64_t i = 0; i < n; i++) factors[i] = i < n_turning ? 1 : 1e30f;
-    const frit_tensor tensor = {.name = "rope_freqs.weight",
-                                .dtype = FRIT_DTYPE_F32,
-                                .n_dims = 1,
-                                .shape = {n, 1, 1, 1},
-                                .data = factors,
-                                .n_bytes = (uint64_t)n * sizeof *factors};
-    return frit_checkpoint_add_tensor(hf->ckpt, &tensor);
-}
-
 static frit_status complete(const frit_hf *hf)
 {
     double cap = 0, window = 0;
@@ -122,7 +101,7 @@ static frit_status complete(const frit_hf *hf)
     FRIT_TRY(add_heads(hf));
     FRIT_TRY(add_lists(hf));
     FRIT_TRY(add_pattern(hf));
-    return add_factors(hf);
+    return frit_hf_add_proportional(hf);
 }
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LFM2, dense and MoE: short convolutions and attention.
-#include "format/hf/hf.h"
+// LFM2, dense and MoE, and LFM3: short convolutions and attention.
+#include "format/hf/hf_rows.h"
 
 #include <math.h>
 
@@ -96,7 +96,53 @@ static const frit_hf_tensor lfm2_moe_tensors[] = {
     {.name = "model.layers.*.feed_forward.experts.@.w3", .gguf = "blk.*.ffn_up_exps", .may_be_absent = true},
     {.name = "model.layers.*.feed_forward.experts.@.w2", .gguf = "blk.*.ffn_down_exps", .may_be_absent = true},
 };
+
+static const frit_hf_key lfm3_keys[] = {
+    LFM2_KEYS,
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+};
+
+#define AT "model.layers.*"
+static const frit_hf_tensor lfm3_tensors[] = {
+    {.name = "model.embedding_norm", .gguf = "token_embd_norm"},
+    {.gguf = "output_norm", .none = true},
+    {.name = AT ".operator_norm", .gguf = "blk.*.attn_norm"},
+    {.name = AT ".post_operator_norm", .gguf = "blk.*.post_attention_norm", .may_be_absent = true},
+    {.name = AT ".ffn_norm", .gguf = "blk.*.ffn_norm"},
+    {.name = AT ".post_ffn_norm", .gguf = "blk.*.post_ffw_norm", .may_be_absent = true},
+    FRIT_HF_ROWS_SOME_ATTENTION(AT ".self_attn"),
+    {.name = AT ".self_attn.gate_proj", .gguf = "blk.*.attn_gate", .may_be_absent = true},
+    {.name = AT ".self_attn.g_proj", .gguf = "blk.*.attn_gate", .may_be_absent = true},
+    {.name = AT ".self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true},
+    {.name = AT ".self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true},
+    {.name = AT ".conv.conv", .gguf = "blk.*.shortconv.conv", .may_be_absent = true},
+    {.name = AT ".conv.in_proj", .gguf = "blk.*.shortconv.in_proj", .may_be_absent = true},
+    {.name = AT ".conv.out_proj", .gguf = "blk.*.shortconv.out_proj", .may_be_absent = true},
+    {.name = AT ".feed_forward.w1", .gguf = "blk.*.ffn_gate"},
+    {.name = AT ".feed_forward.w3", .gguf = "blk.*.ffn_up"},
+    {.name = AT ".feed_forward.w2", .gguf = "blk.*.ffn_down"},
+};
 // clang-format on
+
+static frit_status complete_lfm3(const frit_hf *hf)
+{
+    FRIT_TRY(frit_hf_add_proportional(hf));
+    return complete(hf, NULL);
+}
+
+const frit_hf_family frit_hf_lfm3 = {
+    .model_type = "lfm3",
+    .class_name = "Lfm3ForCausalLM",
+    .arch = "lfm3",
+    .act = "silu|swish",
+    .has_windows = true,
+    .needs_types = true,
+    .other_type = "conv",
+    .is_proportional = true,
+    .more = complete_lfm3,
+    .shared = &frit_hf_decoder,
+    .own = {lfm3_keys, FRIT_COUNT(lfm3_keys), lfm3_tensors, FRIT_COUNT(lfm3_tensors)},
+};
 
 const frit_hf_family frit_hf_lfm2 = {
     .model_type = "lfm2",
