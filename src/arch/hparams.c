@@ -423,11 +423,11 @@ static frit_status read_rope_style(reader *r)
     r->hp->rope_style = r->arch->rope_style;
     FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.rope.style", &name, &found));
     if (!found) return FRIT_OK;
-    bool halves = frit_str_is(name, "halves");
-    if (!halves && !frit_str_is(name, "neighbours"))
-        return frit_fail(FRIT_E_FORMAT, "frit.rope.style is '%.*s', expected 'neighbours' or 'halves'",
+    bool is_neox = frit_str_is(name, "neox");
+    if (!is_neox && !frit_str_is(name, "interleaved"))
+        return frit_fail(FRIT_E_FORMAT, "frit.rope.style is '%.*s', expected 'interleaved' or 'neox'",
                          (int)(name.len < 64 ? name.len : 64), name.ptr);
-    r->hp->rope_style = halves ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED;
+    r->hp->rope_style = is_neox ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED;
     return FRIT_OK;
 }
 
@@ -609,7 +609,7 @@ static frit_status read_all(reader *r, frit_arena *arena)
     FRIT_TRY(complete_eps(r));
     FRIT_TRY(complete_vocab(r));
     FRIT_TRY(complete_rope(r));
-    frit_meta_get_bool(&r->ckpt->meta, "frit.delta.neighbours", &r->hp->recurrent.by_neighbours, NULL);
+    frit_meta_get_bool(&r->ckpt->meta, "frit.delta.grouped_heads", &r->hp->recurrent.grouped_heads, NULL);
     if (r->arch->adjust) FRIT_TRY(r->arch->adjust(r->hp));
     for (int32_t i = 0; i < r->hp->n_layer_next; i++) r->hp->layers[r->hp->n_layer + i] = *last_with_attention(r->hp);
     if (r->hp->attn_temp_scale != 0 && r->hp->attn_temp_length < 1)

@@ -63,7 +63,7 @@ typedef struct frit_recurrent_params {
     int32_t mix_rank, decay_rank, rate_rank, value_rank, gate_rank;   // of narrow matrices of RWKV 6 and 7
     bool is_normed;                                                   // steps, b and c have norms without weights
     float norm_eps;                                                   // of these norms; 0: as of other norms
-    bool by_neighbours;      // adjacent value heads share a key head, as in grouped-query attention
+    bool grouped_heads;      // adjacent value heads share a key head, as in grouped-query attention
     int32_t rescale_every;   // the residual is halved after this number of layers; 0: never
     bool is_bounded;         // decays have a lower bound
     bool is_negative;        // with is_bounded: `a` is stored negative

@@ -71,7 +71,7 @@ static frit_status add_pair(adapter_conversion *c, const frit_adapter_pair *pair
     static const frit_row_order as_is;
     frit_hparams hp = c->hp;
     if (c->file.rope_style)
-        hp.rope_style = strcmp(c->file.rope_style, "halves") == 0 ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED;
+        hp.rope_style = strcmp(c->file.rope_style, "neox") == 0 ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED;
     else
         hp.rope_style = c->arch->rope_style;
     const frit_row_order order = frit_row_order_of(&hp, c->arch, pair->name);

@@ -15,15 +15,15 @@
 #include "format/gguf.h"
 
 // The order of a result's rows; all zero: unchanged. It takes `take` of every `of` source rows, from `offset` on. In
-// each `head` rows the first `permuted` ones are permuted for RoPE, between halves and neighbours, up to row `end`.
-// With n_groups, heads of `head` rows, from `offset` on, are interleaved: the first head of each group, then the second
-// of each.
+// each `head` rows the first `permuted` ones are permuted for RoPE, between NeoX and interleaved pairs, up to row
+// `end`. With n_groups, heads of `head` rows, from `offset` on, are interleaved: the first head of each group, then the
+// second of each.
 typedef struct frit_row_order {
     int64_t of, take, offset;
     int64_t head, permuted;
     int64_t end;                // 0: all heads are permuted
     int64_t n_groups, n_each;   // n_each: heads per group
-    bool to_neighbours;
+    bool to_interleaved;
     bool of_numbers;   // a vector: rows are single elements
     bool of_columns;   // the order applies to columns instead of rows
 } frit_row_order;

@@ -36,7 +36,7 @@ frit_status frit_convert_add_keys(frit_meta *meta, const frit_hparams *hp, const
                                           "original_context_length"};
     int32_t window = 0;
     FRIT_TRY(frit_meta_remove(meta, "frit.rope.style"));   // rows are in the order of the architecture's files
-    FRIT_TRY(frit_meta_remove(meta, "frit.delta.neighbours"));
+    FRIT_TRY(frit_meta_remove(meta, "frit.delta.grouped_heads"));
     for (int32_t i = 0; i < hp->n_layer; i++) window = hp->layers[i].window > window ? hp->layers[i].window : window;
     FRIT_TRY(add_number(meta, arch, "attention.sliding_window", window));
     FRIT_TRY(add_number(meta, arch, "expert_shared_feed_forward_length", hp->n_ff_shexp));

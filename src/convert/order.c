@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The order of rows. RoPE rotates pairs of a head's elements: neighbours, or one element of each half. A checkpoint has
-// one style (frit.rope.style), and GGUF files of the architecture may have the other. Then the rotated rows of Q and K
-// are permuted, which does not change results. Value heads of delta nets (frit.delta.neighbours) are reordered in a
-// similar way.
+// The order of rows. RoPE rotates pairs of a head's elements, interleaved or NeoX pairs (graph.h: frit_rope_style). A
+// checkpoint has one style (frit.rope.style), and GGUF files of the architecture may have the other. Then the rotated
+// rows of Q and K are permuted, which does not change results. Value heads of delta nets (frit.delta.grouped_heads) are
+// reordered in a similar way.
 #include "convert/convert.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ int64_t frit_row_order_source(const frit_row_order *order, int64_t i)
     if (order->permuted == 0 || (order->end > 0 && i >= order->end)) return i;
     const int64_t row = i % order->head, half = order->permuted / 2;
     if (row >= order->permuted) return i;
-    return i - row + (order->to_neighbours ? row / 2 + row % 2 * half : row % half * 2 + row / half);
+    return i - row + (order->to_interleaved ? row / 2 + row % 2 * half : row % half * 2 + row / half);
 }
 
 // Splits "blk.12.attn_q.weight" into 12 and "attn_q.weight"; NULL outside layers.
@@ -35,7 +35,7 @@ static const char *part_of(const char *name, int32_t *layer)
     return *name == '.' ? name + 1 : NULL;
 }
 
-// Returns the order of value heads of a delta net: neighbours that share a key head become interleaved.
+// Returns the order of value heads of a delta net: adjacent heads that share a key head become interleaved.
 static frit_row_order order_of_values(const frit_hparams *hp, const char *part)
 {
     const frit_recurrent_params *r = &hp->recurrent;
@@ -50,7 +50,7 @@ static frit_row_order order_of_values(const frit_hparams *hp, const char *part)
         {"ssm_beta.weight", 0, 1, false, false},      {"ssm_a", 0, 1, true, false},
         {"ssm_dt.bias", 0, 1, true, false},           {"ssm_out.weight", 0, dim, false, true},
     };
-    for (size_t i = 0; r->by_neighbours && i < FRIT_COUNT(parts); i++)
+    for (size_t i = 0; r->grouped_heads && i < FRIT_COUNT(parts); i++)
         if (strcmp(part, parts[i].part) == 0)
             return (frit_row_order){.offset = parts[i].offset,
                                     .head = parts[i].head,
@@ -79,7 +79,7 @@ frit_row_order frit_row_order_of(const frit_hparams *hp, const frit_arch *arch, 
         return (frit_row_order){.head = l->k_dim,
                                 .end = permuted[i].is_fused ? (int64_t)(l->n_head + l->n_head_kv) * l->k_dim : 0,
                                 .permuted = hp->rope.dim,
-                                .to_neighbours = arch->rope_style == FRIT_ROPE_INTERLEAVED,
+                                .to_interleaved = arch->rope_style == FRIT_ROPE_INTERLEAVED,
                                 .of_numbers = strstr(part, ".bias") != NULL};
     }
     return (frit_row_order){0};

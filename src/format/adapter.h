@@ -28,7 +28,7 @@ typedef struct frit_adapter_file {
     const char *format;      // "GGUF v3", "PEFT"
     const char *name;        // general.name, or the folder's; ""
     bool is_vector;
-    const char *rope_style;   // "halves", "neighbours"; NULL: as in GGUF files of the architecture
+    const char *rope_style;   // "neox", "interleaved"; NULL: as in GGUF files of the architecture
     float alpha;              // from PEFT's configuration or the file; 0: none
     frit_adapter_pair *pairs;
     size_t n_pairs;

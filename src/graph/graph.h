@@ -111,7 +111,7 @@ typedef struct frit_choose {
 // The state of a recurrent op: f32 values from `offset` on in the session's state of a layer.
 typedef struct frit_state {
     int32_t layer, offset;
-    bool interleaved;    // DELTA: head h of v uses head h % groups of k and q; otherwise neighbours share one
+    bool interleaved;    // DELTA: head h of v uses head h % groups of k and q; otherwise adjacent heads share one
     bool nested;         // RWKV: decays are exp(-exp(w))
     bool complemented;   // RWKV: keys are multiplied by 1 - decay
 } frit_state;

@@ -91,7 +91,7 @@ static void the_file_may_turn_the_rope_style(void **state)
     assert_ok(tiny_open(&m, &(tiny_change){0}));
     assert_int_equal(m.hp.rope_style, FRIT_ROPE_INTERLEAVED);
     tiny_close(&m);
-    assert_ok(tiny_open(&m, &(tiny_change){.key = "frit.rope.style", .kind = TINY_TEXT, .text = "halves"}));
+    assert_ok(tiny_open(&m, &(tiny_change){.key = "frit.rope.style", .kind = TINY_TEXT, .text = "neox"}));
     assert_int_equal(m.hp.rope_style, FRIT_ROPE_NEOX);
     tiny_close(&m);
 }

@@ -218,8 +218,8 @@ static void rope_rotates_by_known_angles_in_both_styles(void **state)
 {
     (void)state;
     static const float inv_freq[2] = {0.78539816339f, 0};
-    static const float neighbours[15] = {1, 2, 3, 4, 5, 1, 2, 3, 4, 5, -2, 1, 3, 4, 5};
-    static const float halves[15] = {1, 2, 3, 4, 5, 1, 2, 3, 4, 5, -3, 2, 1, 4, 5};
+    static const float interleaved[15] = {1, 2, 3, 4, 5, 1, 2, 3, 4, 5, -2, 1, 3, 4, 5};
+    static const float neox[15] = {1, 2, 3, 4, 5, 1, 2, 3, 4, 5, -3, 2, 1, 4, 5};
     for (int style = 0; style < 2; style++) {
         world w;
         open_rows(&w, 3);
@@ -227,7 +227,7 @@ static void rope_rotates_by_known_angles_in_both_styles(void **state)
         frit_node *x = given_heads(&w, (float[]){1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5}, 1, 5);
         const frit_rope rope = {.style = style ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED, .dim = 4, .magnitude = 1};
         w.graph.output = frit_rotate(&w.graph, x, w.position_node, given_vector(&w, inv_freq, 2), NULL, rope);
-        expect(&w, style ? halves : neighbours, 15);
+        expect(&w, style ? neox : interleaved, 15);
     }
 }
 

@@ -269,8 +269,8 @@ static void tensors_keep_their_numbers(void **state)
 static void rows_go_there_and_back(void **state)
 {
     (void)state;
-    const frit_row_order there = {.head = 10, .permuted = 8, .to_neighbours = true};
-    const frit_row_order back = {.head = 10, .permuted = 8, .to_neighbours = false};
+    const frit_row_order there = {.head = 10, .permuted = 8, .to_interleaved = true};
+    const frit_row_order back = {.head = 10, .permuted = 8, .to_interleaved = false};
     static const int64_t expected[] = {0, 4, 1, 5, 2, 6, 3, 7, 8, 9};
     for (int64_t i = 0; i < 30; i++) {
         assert_int_equal(frit_row_order_source(&there, i), i / 10 * 10 + expected[i % 10]);

@@ -34,7 +34,7 @@ static frit_node *delta_net(frit_build *b, const frit_layer *layer, frit_node *x
 {
     const frit_recurrent_weights *w = &layer->recurrent;
     return frit_delta_net(b, layer, frit_linear(b, &w->z, x), frit_linear(b, &w->x, x), frit_linear(b, &w->alpha, x),
-                          frit_linear(b, &w->beta, x), !b->hp->recurrent.by_neighbours);
+                          frit_linear(b, &w->beta, x), !b->hp->recurrent.grouped_heads);
 }
 
 static frit_status adjust(frit_hparams *hp)

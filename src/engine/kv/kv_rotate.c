@@ -61,7 +61,7 @@ static bool is_same(const frit_key_rotation *a, const frit_key_rotation *b)
     return a->inv_freq == b->inv_freq && a->factors == b->factors && a->rope.dim == b->rope.dim;
 }
 
-// Computes cos and sin. Neighbours that move by the same distance share angles.
+// Computes cos and sin. Consecutive keys that move by one distance share angles.
 static void find_angles(frit_kv_rotating *r, const frit_key_rotation *by)
 {
     if (r->of && is_same(r->of, by) && memcmp(r->of_distances, r->distances, sizeof r->distances) == 0) return;
@@ -84,12 +84,12 @@ static void rotate_head(const frit_kv_rotating *r, const frit_key_rotation *by, 
                         const frit_cache_side *side)
 {
     const int32_t n_pairs = by->rope.dim / 2;
-    const bool neighbours = by->rope.style == FRIT_ROPE_INTERLEAVED;
+    const bool is_interleaved = by->rope.style == FRIT_ROPE_INTERLEAVED;
     const size_t by_number = side->transposed ? FRIT_PAGE_TOKENS : 1;
     const size_t by_position = side->transposed ? 1 : (size_t)side->dim;
     for (int32_t i = 0; i < n_pairs; i++) {
-        float *a = keys + (size_t)(by->rope.offset + (neighbours ? 2 * i : i)) * by_number;
-        float *b = keys + (size_t)(by->rope.offset + (neighbours ? 2 * i + 1 : i + n_pairs)) * by_number;
+        float *a = keys + (size_t)(by->rope.offset + (is_interleaved ? 2 * i : i)) * by_number;
+        float *b = keys + (size_t)(by->rope.offset + (is_interleaved ? 2 * i + 1 : i + n_pairs)) * by_number;
         const float *c = r->cos + (size_t)i * FRIT_PAGE_TOKENS, *s = r->sin + (size_t)i * FRIT_PAGE_TOKENS;
         for (size_t p = 0; p < FRIT_PAGE_TOKENS; p++) {
             const float x = a[p * by_position], y = b[p * by_position];

@@ -108,7 +108,7 @@ static frit_status find_order(const frit_adapter *adapter, const frit_adapter_pa
     const char *style = adapter->file.rope_style;
     frit_hparams from = model->hp;
     frit_arch to = *model->arch;
-    if (style) from.rope_style = strcmp(style, "halves") == 0 ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED;
+    if (style) from.rope_style = strcmp(style, "neox") == 0 ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED;
     if (!style) from.rope_style = model->arch->rope_style;
     to.rope_style = model->hp.rope_style;
     *order = frit_row_order_of(&from, &to, pair->name);

@@ -116,7 +116,7 @@ static float key_at(const contents *c, int layer, size_t n, int head, int d, siz
     return value;
 }
 
-// Pairs of neighbours, base 10,000: computed by the definition, without the code under test.
+// Interleaved pairs, base 10,000: computed by the definition, without the code under test.
 static void keys_of_all_layers_are_rotated_and_nothing_else(void **state)
 {
     (void)state;

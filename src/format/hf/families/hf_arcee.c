@@ -20,7 +20,7 @@ const frit_hf_family frit_hf_arcee = {
     .class_name = "ArceeForCausalLM",
     .arch = "arcee",
     .act = "relu2",
-    .rope_style = "halves",
+    .rope_style = "neox",
     .shared = &frit_hf_decoder,
     .own = {arcee_keys, FRIT_COUNT(arcee_keys), arcee_tensors, FRIT_COUNT(arcee_tensors)},
 };

@@ -58,7 +58,7 @@ const frit_hf_family frit_hf_olmo = {
     .arch = "olmo",
     .act = "silu|swish",
     .more = add_eps,
-    .rope_style = "halves",
+    .rope_style = "neox",
     .shared = &frit_hf_decoder,
     .own = {olmo_keys, FRIT_COUNT(olmo_keys), olmo_tensors, FRIT_COUNT(olmo_tensors)},
 };

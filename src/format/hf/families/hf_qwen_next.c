@@ -45,7 +45,7 @@ static frit_status complete_35(const frit_hf *hf)
     const char *copy = frit_arena_text(&hf->ckpt->arena, key, strlen(key));
     if (!copy) return frit_fail_memory(sizeof key, "a metadata key");
     if (!frit_meta_find(&hf->ckpt->meta, key)) FRIT_TRY(frit_hf_add_list(hf, copy, sections, 4));
-    FRIT_TRY(frit_meta_add_bool(&hf->ckpt->meta, "frit.delta.neighbours", true));
+    FRIT_TRY(frit_meta_add_bool(&hf->ckpt->meta, "frit.delta.grouped_heads", true));
     return complete(hf);
 }
 

@@ -22,7 +22,7 @@ const frit_hf_family frit_hf_smollm3 = {
     .arch = "smollm3",
     .act = "silu|swish",
     .more = frit_hf_add_rope_layers,
-    .rope_style = "halves",
+    .rope_style = "neox",
     .shared = &frit_hf_decoder,
     .own = {smollm3_keys, FRIT_COUNT(smollm3_keys), smollm3_tensors, FRIT_COUNT(smollm3_tensors)},
 };

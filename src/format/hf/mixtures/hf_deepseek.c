@@ -28,9 +28,9 @@ static frit_status complete_v2(const frit_hf *hf)
 
 static frit_status complete_v3(const frit_hf *hf)
 {
-    bool neighbours = true;
-    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "rope_interleave", &neighbours));
-    if (!neighbours) FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.rope.style", "halves"));
+    bool is_interleaved = true;
+    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "rope_interleave", &is_interleaved));
+    if (!is_interleaved) FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.rope.style", "neox"));
     FRIT_TRY(frit_hf_expect_text(hf, "scoring_func", "sigmoid"));
     FRIT_TRY(frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 2));   // sigmoid
     FRIT_TRY(frit_hf_add_dense_layers(hf));
@@ -39,9 +39,9 @@ static frit_status complete_v3(const frit_hf *hf)
 
 static frit_status complete_mistral4(const frit_hf *hf)
 {
-    bool neighbours = true;
-    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "rope_interleave", &neighbours));
-    if (!neighbours) FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.rope.style", "halves"));
+    bool is_interleaved = true;
+    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "rope_interleave", &is_interleaved));
+    if (!is_interleaved) FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.rope.style", "neox"));
     FRIT_TRY(frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 1));   // softmax
     FRIT_TRY(frit_hf_add_temperature(hf));
     return add_heads(hf);

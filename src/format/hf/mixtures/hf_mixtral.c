@@ -24,7 +24,7 @@ const frit_hf_family frit_hf_mixtral = {
     .class_name = "MixtralForCausalLM",
     .arch = "llama",
     .act = "silu|swish",
-    .rope_style = "halves",
+    .rope_style = "neox",
     .shared = &frit_hf_decoder,
     .own = {mixtral_keys, FRIT_COUNT(mixtral_keys), mixtral_tensors, FRIT_COUNT(mixtral_tensors)},
 };
