@@ -10,5 +10,12 @@ typedef struct frit_web_field {
     uint32_t offset, n_bytes;
 } frit_web_field;
 
+// A row of an options table: texts as in frit_option, and the number of its frit_option_type.
+typedef struct frit_web_option {
+    const char *name, *choices, *fallback, *help;
+    int32_t type;
+    double min, max;
+} frit_web_option;
+
 extern const frit_web_field frit_web_fields[];
 extern const size_t frit_web_n_fields;

@@ -55,6 +55,24 @@ FRIT_API frit_status frit_model_open(frit_model **out, const char *path, const f
 // "memory", and `no_mmap` has no effect. FRIT_E_UNSUPPORTED for a part of a split set.
 FRIT_API frit_status frit_model_open_memory(frit_model **out, const void *bytes, size_t n_bytes,
                                             const frit_model_options *options);
+// Files whose bytes a function reads, for programs that cannot map files, as in browsers.
+typedef struct frit_model_files {
+    const uint64_t *n_bytes;   // [n_files]: the size of each file
+    size_t n_files;            // 1, or all files of a split set in order
+    // Reads bytes [at, at + n) of file `file`; false if they cannot be read. On the CPU, called only by threads that
+    // call functions of the library; a GPU's weights may be read by other threads. Called until the model and its
+    // engines are freed.
+    bool (*read)(void *ctx, size_t file, uint64_t at, void *bytes, size_t n);
+    void *ctx;
+    uint64_t reserved[4];
+} frit_model_files;
+
+// Opens a GGUF file, or all files of a split set, through a function that reads ranges of them. Matrices are read when
+// an engine packs them, a few MiB at a time, and stay in memory in packed form only. The sizes are borrowed for the
+// call. The model's path is "files", weights_cache and `no_mmap` have no effect. FRIT_E_IO if bytes cannot be read;
+// otherwise fails as frit_model_open.
+FRIT_API frit_status frit_model_open_files(frit_model **out, const frit_model_files *files,
+                                           const frit_model_options *options);
 // Opens the model's multi-token prediction layer as a draft model. An engine of it drafts tokens for sessions of
 // `model` (frit_speculate_options.draft) from their hidden states. Keeps `model` alive. FRIT_E_UNSUPPORTED if the file
 // has no such layer, or lacks some of its tensors.

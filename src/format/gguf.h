@@ -14,6 +14,9 @@ extern const frit_checkpoint_source frit_source_gguf;
 // function.
 frit_status frit_gguf_parse(frit_checkpoint *ckpt, const char *path, const uint8_t *bytes, uint64_t n_bytes);
 
+// Opens a file, or all files of a split set in order, through a function that reads ranges. Sizes are copied.
+frit_status frit_gguf_open_files(frit_checkpoint *ckpt, const frit_model_files *files);
+
 typedef struct frit_gguf_contents {
     const frit_meta *meta;
     const frit_tensor *tensors;

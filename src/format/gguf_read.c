@@ -30,6 +30,9 @@ typedef struct reader {
     const char *path;
     const uint8_t *bytes;
     uint64_t at, n_bytes;
+    uint64_t n_read;               // bytes of the file that are in memory; n_bytes unless ranges are read
+    bool is_short;                 // true if the header is longer than n_read
+    const frit_range_file *file;   // file whose ranges tensors are read from; NULL: the bytes are in memory
     frit_arena *arena;
     // The object that is read, for errors: "metadata pair 3 of 20" until its name is known, then "metadata key 'x'".
     const char *thing, *named_thing;
@@ -83,10 +86,20 @@ static uint64_t remaining(const reader *r)
     return r->n_bytes - r->at;
 }
 
+// Fails if the next n bytes are in the file, but not in memory. A caller that reads ranges then reads more.
+static frit_status require_read(reader *r, uint64_t n)
+{
+    r->is_short = n > r->n_read - r->at;
+    return r->is_short
+               ? frit_fail_file(FRIT_E_LIMIT, "%s: the header has more than %llu bytes", r->path, (ull)r->n_read)
+               : FRIT_OK;
+}
+
 static frit_status read_bytes(reader *r, const char *what, uint64_t n, const uint8_t **out)
 {
     *out = NULL;
     if (n > remaining(r)) return truncated(r, what, n);
+    FRIT_TRY(require_read(r, n));
     *out = r->bytes + r->at;
     r->at += n;
     return FRIT_OK;
@@ -117,6 +130,7 @@ static frit_status read_text(reader *r, const char *what, frit_str *out)
     if (n > remaining(r))
         return refuse(r, FRIT_E_FORMAT, "has a %s of %llu bytes, but only %llu bytes remain in the file", what, (ull)n,
                       (ull)remaining(r));
+    FRIT_TRY(require_read(r, n));
     *out = (frit_str){(const char *)r->bytes + r->at, (size_t)n};
     r->at += n;
     return FRIT_OK;
@@ -379,7 +393,10 @@ static frit_status place_tensors(reader *r, uint64_t alignment, directory *dir)
         if (end > r->n_bytes)
             return refuse(r, FRIT_E_FORMAT, "needs bytes %llu to %llu, the file has %llu: it is truncated", (ull)start,
                           (ull)end, (ull)r->n_bytes);
-        tensor->data = r->bytes + start;
+        if (r->file)
+            FRIT_TRY(frit_range_tensor(r->arena, tensor, r->file, start));
+        else if (r->n_read == r->n_bytes)
+            tensor->data = r->bytes + start;
     }
     if (dir->n > 1) qsort(dir->places, dir->n, sizeof *dir->places, compare_places);
     for (size_t i = 1; i < dir->n; i++) {
@@ -410,19 +427,67 @@ static frit_status read_all(reader *r, frit_gguf_shard *shard, directory *dir)
     return place_tensors(r, alignment, dir);
 }
 
-frit_status frit_gguf_shard_read(frit_gguf_shard *shard, frit_arena *arena, const char *path, const uint8_t *bytes,
-                                 uint64_t n_bytes)
+static frit_status read_shard(reader *r, frit_gguf_shard *shard)
 {
-    reader r = {.path = path, .bytes = bytes, .n_bytes = n_bytes, .arena = arena};
     directory dir = {0};
-    shard->path = path;
-    frit_meta_init(&shard->meta, arena);
-    frit_status status = read_all(&r, shard, &dir);
+    shard->path = r->path;
+    frit_meta_init(&shard->meta, r->arena);
+    frit_status status = read_all(r, shard, &dir);
     free(dir.places);
     shard->tensors = dir.tensors;
     shard->n_tensors = dir.n;
     if (status != FRIT_OK) frit_gguf_shard_free(shard);
     return status;
+}
+
+frit_status frit_gguf_shard_read(frit_gguf_shard *shard, frit_arena *arena, const char *path, const uint8_t *bytes,
+                                 uint64_t n_bytes)
+{
+    reader r = {.path = path, .bytes = bytes, .n_bytes = n_bytes, .n_read = n_bytes, .arena = arena};
+    return read_shard(&r, shard);
+}
+
+// Reads the first bytes of the file into the reader's arena.
+static frit_status read_start(reader *r, const frit_range_file *file, uint64_t n)
+{
+    uint8_t *bytes = n <= SIZE_MAX ? frit_arena_new(r->arena, uint8_t, (size_t)n) : NULL;
+    if (!bytes) return frit_fail_memory((size_t)n, "the header of a model");
+    r->bytes = bytes;
+    r->n_read = n;
+    return frit_range_read(file, 0, bytes, (size_t)n);
+}
+
+// Finds the length of the header by reading more and more of the file, in memory that is freed afterwards.
+static frit_status measure_header(const reader *whole, const frit_range_file *file, uint64_t *n_header)
+{
+    enum { FIRST = 1 << 20, GROWTH = 4 };
+    frit_status status = FRIT_OK;
+    bool is_short = true;
+    for (uint64_t n = FIRST; is_short && status == FRIT_OK; n *= GROWTH) {
+        frit_arena arena = {0};
+        frit_gguf_shard shard = {0};
+        reader r = *whole;
+        r.arena = &arena;
+        status = read_start(&r, file, n < r.n_bytes ? n : r.n_bytes);
+        if (status == FRIT_OK) status = read_shard(&r, &shard);
+        is_short = r.is_short;
+        if (is_short) status = FRIT_OK;
+        *n_header = r.at;
+        frit_gguf_shard_free(&shard);
+        frit_arena_free(&arena);
+    }
+    return status;
+}
+
+frit_status frit_gguf_shard_read_ranges(frit_gguf_shard *shard, frit_arena *arena, const frit_range_file *file)
+{
+    reader r = {.path = file->path, .n_bytes = file->n_bytes, .arena = arena};
+    uint64_t n_header;
+    *shard = (frit_gguf_shard){0};
+    FRIT_TRY(measure_header(&r, file, &n_header));
+    FRIT_TRY(read_start(&r, file, n_header));
+    r.file = file;
+    return read_shard(&r, shard);
 }
 
 frit_status frit_gguf_shard_open(frit_gguf_shard *shard, frit_arena *arena, const char *path, bool no_mmap)

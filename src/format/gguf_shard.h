@@ -3,6 +3,7 @@
 #pragma once
 #include "base/check.h"
 #include "format/gguf.h"
+#include "format/ranges.h"
 
 typedef struct frit_gguf_shard {
     const char *path;
@@ -17,6 +18,8 @@ typedef struct frit_gguf_shard {
 frit_status frit_gguf_shard_open(frit_gguf_shard *shard, frit_arena *arena, const char *path, bool no_mmap);
 frit_status frit_gguf_shard_read(frit_gguf_shard *shard, frit_arena *arena, const char *path, const uint8_t *bytes,
                                  uint64_t n_bytes);
+// Reads the header and small tensors of a file through its function. The file must live as long as the arena.
+frit_status frit_gguf_shard_read_ranges(frit_gguf_shard *shard, frit_arena *arena, const frit_range_file *file);
 void frit_gguf_shard_free(frit_gguf_shard *shard);
 
 // Appends the shard's tensors to the checkpoint and moves its file there, and its metadata if the checkpoint has none.

@@ -179,3 +179,42 @@ frit_status frit_gguf_set_open(frit_gguf_shard *shard, frit_checkpoint *ckpt, co
     if (!path) return frit_fail_memory(length, "a path");
     return open_all(ckpt, shard, &set, path, options);
 }
+
+// -------------------------------------------------------------------------------------- files read by ranges
+
+// Appends file `no` of n_files. `set` is that of the first file.
+static frit_status append_file(frit_checkpoint *ckpt, const frit_range_file *file, int64_t no, size_t n_files,
+                               split *set)
+{
+    frit_gguf_shard shard;
+    FRIT_TRY(frit_gguf_shard_read_ranges(&shard, &ckpt->arena, file));
+    frit_status status = no == 0 ? read_split(&shard, set) : FRIT_OK;
+    const int64_t n_expected = set->count > 1 ? set->count : 1;
+    split expected = *set;
+    expected.no = no;
+    if (status == FRIT_OK && (int64_t)n_files != n_expected)
+        status = frit_fail_file(FRIT_E_INVALID, "%s: is one of %" PRId64 " files of a set, and %zu were given",
+                                file->path, n_expected, n_files);
+    if (status == FRIT_OK && n_expected > 1) status = check_split(&shard, &expected);
+    if (status == FRIT_OK && no > 0) status = check_meta(&shard, &ckpt->meta);
+    if (status == FRIT_OK) status = frit_gguf_shard_move(&shard, ckpt);
+    frit_gguf_shard_free(&shard);
+    return status;
+}
+
+frit_status frit_gguf_open_files(frit_checkpoint *ckpt, const frit_model_files *files)
+{
+    frit_range_file *list = frit_arena_new(&ckpt->arena, frit_range_file, files->n_files);
+    split set;
+    if (!list) return frit_fail_memory(files->n_files * sizeof *list, "the list of files");
+    for (size_t i = 0; i < files->n_files; i++) {
+        list[i] = (frit_range_file){ckpt->path, files->n_bytes[i], i, files->read, files->ctx};
+        FRIT_TRY(append_file(ckpt, &list[i], (int64_t)i, files->n_files, &set));
+    }
+    if (set.count > 1 && set.n_tensors >= 0 && (uint64_t)set.n_tensors != ckpt->n_tensors)
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the %" PRId64 " files have %zu tensors, expected %" PRId64,
+                              ckpt->path, set.count, ckpt->n_tensors, set.n_tensors);
+    for (size_t i = 0; set.count > 1 && i < FRIT_COUNT(split_keys); i++)
+        FRIT_TRY(frit_meta_remove(&ckpt->meta, split_keys[i]));
+    return frit_gguf_respell(ckpt, NULL);
+}

@@ -276,6 +276,7 @@ frit_status frit_transpose(frit_arena *arena, frit_tensor *tensor)
 enum { ENCODED_ROWS = 32 };   // computed together, where the source has a recipe
 
 static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch);
+static frit_status check_encoded(const frit_recipe *recipe, const char *name);
 
 typedef struct encoded {
     frit_recipe base;
@@ -292,6 +293,7 @@ static frit_status encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dty
     encoded *e = new_recipe(arena, tensor, sizeof *e);
     if (!e) return frit_fail_memory(sizeof *e, tensor->name);
     e->base.make = make_encoded;
+    e->base.check = check_encoded;
     e->base.scratch_bytes = 2 * aligned((size_t)frit_tensor_width(tensor) * sizeof(float));
     if (!tensor->data)
         e->base.scratch_bytes +=
@@ -403,16 +405,30 @@ static frit_status fail_encoded(const encoded *e, const char *name, int64_t at)
     return status == FRIT_OK ? frit_tensor_fail_number(name, at, width, value, e->to) : status;
 }
 
-static frit_status check_encoded(const frit_tensor *tensor, const char *name)
+static frit_status check_encoded(const frit_recipe *recipe, const char *name)
+{
+    const encoded *e = (const encoded *)recipe;
+    const int64_t first = atomic_load(&e->first_bad);
+    return first > 0 ? fail_encoded(e, name, first - 1) : FRIT_OK;
+}
+
+static frit_status check_tensor(const frit_tensor *tensor, const char *name)
 {
     const frit_recipe *recipe = tensor->data ? NULL : tensor->recipe;
-    const encoded *e = recipe && recipe->make == make_encoded ? (const encoded *)recipe : NULL;
-    const int64_t first = e ? atomic_load(&e->first_bad) : 0;
-    for (size_t i = 0; recipe && i < recipe->n_parts; i++) FRIT_TRY(check_encoded(&recipe->parts[i], name));
-    return first > 0 ? fail_encoded(e, name, first - 1) : FRIT_OK;
+    for (size_t i = 0; recipe && i < recipe->n_parts; i++) FRIT_TRY(check_tensor(&recipe->parts[i], name));
+    return recipe && recipe->check ? recipe->check(recipe, name) : FRIT_OK;
 }
 
 frit_status frit_tensor_check(const frit_tensor *tensor)
 {
-    return check_encoded(tensor, tensor->name);
+    return check_tensor(tensor, tensor->name);
+}
+
+bool frit_tensor_is_by_caller(const frit_tensor *tensor)
+{
+    const frit_recipe *recipe = tensor->data ? NULL : tensor->recipe;
+    bool is_by_caller = recipe && recipe->by_caller;
+    for (size_t i = 0; recipe && i < recipe->n_parts && !is_by_caller; i++)
+        is_by_caller = frit_tensor_is_by_caller(&recipe->parts[i]);
+    return is_by_caller;
 }

@@ -24,6 +24,9 @@ struct frit_recipe {
     size_t n_parts;
     size_t scratch_bytes;   // of `make`, aligned to 16
     bool is_stack;          // equal parts in sequence, rows unchanged
+    bool by_caller;         // `make` may run only on threads that call the library (format/ranges.h)
+    // Returns the error that `make` noted, if any; NULL: `make` never fails.
+    frit_status (*check)(const frit_recipe *recipe, const char *name);
 };
 
 int64_t frit_tensor_n_rows(const frit_tensor *tensor);
@@ -76,8 +79,11 @@ typedef struct frit_encode_origin {
     int64_t n_importance;
 } frit_encode_origin;
 bool frit_tensor_get_origin(const frit_tensor *tensor, frit_encode_origin *out);
+// True if rows of the tensor, or of its parts, may be read only on threads that call the library.
+bool frit_tensor_is_by_caller(const frit_tensor *tensor);
 // Encoded rows hide a number of the source that is not finite, or that their type cannot hold. So a tensor notes the
 // first one of the rows that were read: FRIT_E_FORMAT or FRIT_E_UNSUPPORTED if there is one, in it or in its parts.
+// FRIT_E_IO if rows could not be read.
 frit_status frit_tensor_check(const frit_tensor *tensor);
 // The error of element `at` of a tensor whose numbers become `type`.
 frit_status frit_tensor_fail_number(const char *name, int64_t at, int64_t width, float value,

@@ -15,6 +15,7 @@ static const any_function every_function[] = {
     ENTRY(frit_error_code),
     ENTRY(frit_model_open),
     ENTRY(frit_model_open_memory),
+    ENTRY(frit_model_open_files),
     ENTRY(frit_model_open_next),
     ENTRY(frit_grammar_begin),
     ENTRY(frit_grammar_finish),

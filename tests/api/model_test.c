@@ -200,6 +200,104 @@ static void a_model_in_memory_is_as_good_as_a_file(void **state)
     free(bytes);
 }
 
+// Files in memory that are read by ranges. Reads fail from file `bad_file`, byte `bad_at` on.
+typedef struct ranges {
+    char *bytes[3];
+    uint64_t n_bytes[3];
+    size_t n_files, bad_file, n_reads, most;
+    uint64_t bad_at;
+} ranges;
+
+static bool read_range(void *ctx, size_t file, uint64_t at, void *bytes, size_t n)
+{
+    ranges *r = ctx;
+    assert_true(file < r->n_files && at + n <= r->n_bytes[file]);
+    r->n_reads++;
+    if (n > r->most) r->most = n;
+    if (file == r->bad_file && at + n > r->bad_at) return false;
+    memcpy(bytes, r->bytes[file] + at, n);
+    return true;
+}
+
+static ranges ranges_of(const char *path)
+{
+    ranges r = {.n_files = 1, .bad_file = SIZE_MAX};
+    size_t n;
+    r.bytes[0] = read_file(path, &n);
+    r.n_bytes[0] = n;
+    return r;
+}
+
+static frit_status open_ranges(frit_model **model, ranges *r)
+{
+    return frit_model_open_files(
+        model, &(frit_model_files){.n_bytes = r->n_bytes, .n_files = r->n_files, .read = read_range, .ctx = r}, NULL);
+}
+
+static void files_read_by_ranges_are_as_good_as_mapped_ones(void **state)
+{
+    (void)state;
+    const char *const paths[] = {tiny_model("tiny.gguf", &(tiny_options){.seed = 3}),
+                                 FRIT_SOURCE_DIR "/models/fable.gguf"};
+    for (int i = 0; i < 2; i++) {
+        frit_model *model;
+        frit_token a[20], b[20];
+        assert_ok(frit_model_open(&model, paths[i], NULL));
+        continue_text(model, a);
+        ranges r = ranges_of(paths[i]);
+        assert_ok(open_ranges(&model, &r));
+        continue_text(model, b);
+        assert_memory_equal(a, b, sizeof a);
+        assert_true(r.n_reads > 3 && r.most <= (size_t)8 << 20);
+        free(r.bytes[0]);
+    }
+}
+
+// Packed by several threads, a matrix is the same, and its rows are read by the calling thread only.
+static void ranges_that_cannot_be_read_are_errors(void **state)
+{
+    (void)state;
+    frit_model *model;
+    frit_engine *engine;
+    ranges r = ranges_of(FRIT_SOURCE_DIR "/models/fable.gguf");
+    r.bad_file = 0;
+    assert_fails(open_ranges(&model, &r), FRIT_E_IO, "files: bytes 0 to ");
+    r.bad_at = r.n_bytes[0] - 1;   // the last matrix
+    assert_ok(open_ranges(&model, &r));
+    assert_fails(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 64, .n_threads = 3}), FRIT_E_IO,
+                 "in file 1 cannot be read");
+    r.bad_file = SIZE_MAX;
+    assert_null(engine);
+    frit_model_free(model);
+    for (r.n_bytes[0] = 0; r.n_bytes[0] < 4000; r.n_bytes[0] += 97)
+        assert_fails(open_ranges(&model, &r), FRIT_E_FORMAT, "files: ");
+    free(r.bytes[0]);
+}
+
+static void a_split_set_is_read_by_ranges(void **state)
+{
+    (void)state;
+    const char *path = temp_path("parts.gguf");
+    frit_model *model;
+    frit_token a[20], b[20];
+    assert_ok(frit_model_open(&model, FRIT_SOURCE_DIR "/models/fable.gguf", NULL));
+    continue_text(model, a);
+    assert_ok(
+        frit_convert(FRIT_SOURCE_DIR "/models/fable.gguf", path, &(frit_convert_options){.split_max_size = "8M"}));
+    ranges r = {.bad_file = SIZE_MAX};
+    size_t n;
+    for (char name[600]; r.n_files < 3; r.n_files++, r.n_bytes[r.n_files - 1] = n) {
+        snprintf(name, sizeof name, "%.*s-%05zu-of-00003.gguf", (int)strlen(path) - 5, path, r.n_files + 1);
+        r.bytes[r.n_files] = read_file(name, &n);
+    }
+    assert_ok(open_ranges(&model, &r));
+    continue_text(model, b);
+    assert_memory_equal(a, b, sizeof a);
+    r.n_files = 2;
+    assert_fails(open_ranges(&model, &r), FRIT_E_INVALID, "is one of 3 files of a set, and 2 were given");
+    for (int i = 0; i < 3; i++) free(r.bytes[i]);
+}
+
 static void a_part_of_a_set_is_refused_in_memory(void **state)
 {
     (void)state;
@@ -286,6 +384,9 @@ int main(void)
         cmocka_unit_test(metadata_is_found_by_its_key),
         cmocka_unit_test(metadata_keeps_numbers_exact),
         cmocka_unit_test(a_model_in_memory_is_as_good_as_a_file),
+        cmocka_unit_test(files_read_by_ranges_are_as_good_as_mapped_ones),
+        cmocka_unit_test(ranges_that_cannot_be_read_are_errors),
+        cmocka_unit_test(a_split_set_is_read_by_ranges),
         cmocka_unit_test(a_part_of_a_set_is_refused_in_memory),
         cmocka_unit_test(only_a_lack_of_room_is_a_limit),
         cmocka_unit_test(handlers_of_signals_stay),

@@ -188,6 +188,11 @@ static void call_tools(void)
     ZERO(frit_architecture_get_info, info, 0, NULL);
 }
 
+static bool read_nothing(void *ctx, size_t file, uint64_t at, void *bytes, size_t n)
+{
+    return !ctx && file == 0 && at == 0 && bytes && n == 0;
+}
+
 static void call_models(void)
 {
     frit_model *model = o.model;
@@ -201,6 +206,11 @@ static void call_models(void)
     frit_model_free(model);
     size_t n_bytes;
     char *bytes = read_file(o.path, &n_bytes);
+    const frit_model_files files = {.n_bytes = &(uint64_t){sizeof buffer}, .n_files = 1, .read = read_nothing};
+    REFUSES(frit_model_open_files, out, NULL, &files, NULL);
+    REFUSES(frit_model_open_files, files, &model, NULL, NULL);
+    assert_fails(frit_model_open_files(&model, &files, NULL), FRIT_E_IO, "cannot be read");
+    note("frit_model_open_files", "options");
     REFUSES(frit_model_open_memory, out, NULL, bytes, n_bytes, NULL);
     REFUSES(frit_model_open_memory, bytes, &model, NULL, n_bytes, NULL);
     ACCEPTS(frit_model_open_memory, options, &model, bytes, n_bytes, NULL);

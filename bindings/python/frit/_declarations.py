@@ -96,6 +96,20 @@ class frit_model_options(Structure):
         ("reserved", c_uint64 * 3),
     ]
 
+class frit_model_files(Structure):
+    n_bytes: Any
+    n_files: int
+    read: Any
+    ctx: int | None
+    reserved: Any
+    _fields_ = [
+        ("n_bytes", POINTER(c_uint64)),
+        ("n_files", c_size_t),
+        ("read", CFUNCTYPE(c_bool, c_void_p, c_size_t, c_uint64, c_void_p, c_size_t)),
+        ("ctx", c_void_p),
+        ("reserved", c_uint64 * 4),
+    ]
+
 FRIT_KIND_DECODER = 0
 FRIT_KIND_ENCODER = 1
 FRIT_KIND_ENCODER_DECODER = 2
@@ -1153,6 +1167,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_error_code": (c_char_p, []),
     "frit_model_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(frit_model_options)]),
     "frit_model_open_memory": (c_int, [POINTER(c_void_p), c_void_p, c_size_t, POINTER(frit_model_options)]),
+    "frit_model_open_files": (c_int, [POINTER(c_void_p), POINTER(frit_model_files), POINTER(frit_model_options)]),
     "frit_model_open_next": (c_int, [POINTER(c_void_p), c_void_p]),
     "frit_model_free": (None, [c_void_p]),
     "frit_model_get_info": (c_int, [c_void_p, POINTER(frit_model_info)]),

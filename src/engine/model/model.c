@@ -20,6 +20,7 @@ typedef struct opening {
     const frit_random_options *random;   // NULL: the model is in a file
     const uint8_t *bytes;                // of a GGUF file in memory, or NULL
     size_t n_bytes;
+    const frit_model_files *files;   // files that are read by ranges, or NULL
 } opening;
 
 enum { MAX_TEMPLATE_BYTES = 16 << 20 };
@@ -98,6 +99,10 @@ static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *op
         const frit_random_row *row;
         FRIT_TRY(frit_random_find(&row, o->random->shape));
         return frit_random_open(&model->ckpt, row, o->random);
+    }
+    if (o->files) {
+        FRIT_TRY(frit_checkpoint_new(&model->ckpt, o->path));
+        return frit_gguf_open_files(model->ckpt, o->files);
     }
     if (o->bytes) {
         int64_t n_parts = 1;
@@ -283,6 +288,19 @@ frit_status frit_model_open_memory(frit_model **out, const void *bytes, size_t n
     FRIT_REQUIRE(bytes);
     FRIT_REQUIRE_UNUSED(options);
     return open_opening(out, (opening){.path = "memory", .options = options, .bytes = bytes, .n_bytes = n_bytes});
+}
+
+frit_status frit_model_open_files(frit_model **out, const frit_model_files *files, const frit_model_options *options)
+{
+    FRIT_REQUIRE(out);
+    *out = NULL;
+    FRIT_REQUIRE(files);
+    FRIT_REQUIRE(files->n_bytes);
+    FRIT_REQUIRE(files->read);
+    FRIT_REQUIRE_UNUSED(files);
+    FRIT_REQUIRE_UNUSED(options);
+    if (files->n_files == 0) return frit_fail(FRIT_E_INVALID, "n_files is 0, expected at least one file");
+    return open_opening(out, (opening){.path = "files", .options = options, .files = files});
 }
 
 frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,

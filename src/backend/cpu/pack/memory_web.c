@@ -10,7 +10,7 @@ enum { ALIGNMENT = 4096 };
 void *frit_cpu_memory_new(uint64_t n_bytes)
 {
     void *memory;
-    if (n_bytes > SIZE_MAX / 2 || posix_memalign(&memory, ALIGNMENT, (size_t)n_bytes + 1) != 0) return NULL;
+    if (n_bytes > SIZE_MAX - 2 * ALIGNMENT || posix_memalign(&memory, ALIGNMENT, (size_t)n_bytes + 1) != 0) return NULL;
     return memset(memory, 0, (size_t)n_bytes);
 }
 

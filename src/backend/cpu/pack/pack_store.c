@@ -175,7 +175,11 @@ static frit_status list_missing(frit_packs *packs, const frit_weight_uses *uses,
     const bool copies = copies_floats(packs, uses);
     for (const frit_weight_use *use = uses->list; use < uses->list + uses->n; use++) {
         const frit_tensor *tensor = use->tensor;
-        if (!(frit_cpu_ops[use->node->op].matrices >> use->source & 1)) continue;
+        if (!(frit_cpu_ops[use->node->op].matrices >> use->source & 1)) {
+            if (tensor->data) continue;
+            return frit_fail(FRIT_E_UNSUPPORTED, "tensor '%s' is read as a vector and is too large to stay in memory",
+                             tensor->name);
+        }
         const frit_interleave *layout = packs->layouts[tensor->dtype];
         const bool as_rows = !is_product(use) || !fills_panels(tensor, layout);
         if (as_rows && is_in_memory(tensor) && !(copies && may_copy(use))) continue;
@@ -234,10 +238,10 @@ static void put(const pack *p, uint8_t *panels, int64_t first, int64_t n_rows, c
     }
 }
 
-// Rows that must be computed first, with their memory.
+// Rows that must be computed first by each thread, with their memory.
 static size_t buffer_bytes(const pack *p)
 {
-    if (p->tensor.data) return 0;
+    if (p->tensor.data || frit_tensor_is_by_caller(&p->tensor)) return 0;
     return ROWS_AT_ONCE * (size_t)frit_tensor_row_bytes(&p->tensor) + frit_tensor_scratch_bytes(&p->tensor);
 }
 
@@ -278,8 +282,49 @@ static void pack_part(void *ctx, int thread, int n_threads)
     const job *j = ctx;
     const frit_share share = {thread, thread + 1, n_threads, thread};
     for (const pack *p = j->first; p < j->end; p++)
-        pack_rows(p, j->made + p->offset, frit_split(frit_tensor_n_rows(&p->tensor), FRIT_PANEL_ROWS, share),
-                  j->buffers + (size_t)thread * j->buffer_bytes);
+        if (!frit_tensor_is_by_caller(&p->tensor))
+            pack_rows(p, j->made + p->offset, frit_split(frit_tensor_n_rows(&p->tensor), FRIT_PANEL_ROWS, share),
+                      j->buffers + (size_t)thread * j->buffer_bytes);
+}
+
+// Rows of one matrix that are in memory, and where their panels begin.
+typedef struct chunk {
+    const pack *pack;
+    uint8_t *panels;
+    const uint8_t *rows;
+    int64_t first, n;
+} chunk;
+
+static void put_part(void *ctx, int thread, int n_threads)
+{
+    const chunk *c = ctx;
+    const frit_share share = {thread, thread + 1, n_threads, thread};
+    const frit_range part = frit_split(c->n, FRIT_PANEL_ROWS, share);
+    if (part.end > part.begin)
+        put(c->pack, c->panels, c->first + part.begin, part.end - part.begin,
+            c->rows + (size_t)part.begin * (size_t)frit_tensor_row_bytes(&c->pack->tensor));
+}
+
+// Packs a matrix whose rows only the calling thread may read: it reads chunks, which all threads pack.
+static frit_status pack_by_caller(const pack *p, uint8_t *panels, frit_pool *pool)
+{
+    const size_t row_bytes = (size_t)frit_tensor_row_bytes(&p->tensor);
+    const int64_t n_rows = frit_tensor_n_rows(&p->tensor);
+    const int64_t n_fitting = (int64_t)(4 * CHUNK_BYTES / row_bytes / ROWS_AT_ONCE * ROWS_AT_ONCE);
+    const int64_t n_most = n_fitting > ROWS_AT_ONCE ? n_fitting : ROWS_AT_ONCE,
+                  n_at_once = n_rows < n_most ? n_rows : n_most;
+    const size_t n_bytes = ((size_t)n_at_once * row_bytes + 63) / 64 * 64 + frit_tensor_scratch_bytes(&p->tensor);
+    uint8_t *buffer = malloc(n_bytes);
+    if (!buffer) return frit_fail_memory(n_bytes, "packing");
+    uint8_t *scratch = buffer + n_bytes - frit_tensor_scratch_bytes(&p->tensor);
+    chunk c = {.pack = p, .panels = panels};
+    for (; c.first < n_rows; c.first += c.n) {
+        c.n = n_rows - c.first < n_at_once ? n_rows - c.first : n_at_once;
+        c.rows = frit_tensor_rows(&p->tensor, c.first, c.n, buffer, scratch);
+        frit_pool_run(pool, put_part, &c);
+    }
+    free(buffer);
+    return FRIT_OK;
 }
 
 static frit_status report_progress(frit_progress progress, double done)
@@ -310,6 +355,8 @@ static frit_status pack_all(frit_packs *packs, const pack_block *block, frit_poo
     for (j.first = j.end = block->list; j.first < end && status == FRIT_OK; j.first = j.end) {
         for (uint64_t n = 0; j.end < end && n < batch_bytes; j.end++) n += bytes_of(j.end);
         frit_pool_run(pool, pack_part, &j);
+        for (const pack *p = j.first; p < j.end && status == FRIT_OK; p++)
+            if (frit_tensor_is_by_caller(&p->tensor)) status = pack_by_caller(p, j.made + p->offset, pool);
         for (const pack *p = j.first; p < j.end; p++) drop_parts(&p->tensor), n_done += bytes_of(p);
         for (const pack *p = j.first; p < j.end && status == FRIT_OK; p++) status = frit_tensor_check(&p->tensor);
         if (status == FRIT_OK)
