@@ -60,7 +60,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/spec/draft_budget.", BELOW_ENGINE "engine/spec/"},
     {"src/engine/spec/speculate.h", BELOW_ENGINE "engine/spec/drafter.h"},
     {"src/engine/spec/drafter.h", BELOW_ENGINE "engine/spec/ engine/sched/schedule.h"},
-    {"src/engine/session/pick.h", BELOW_ENGINE},
+    {"src/engine/session/pick_request.h", BELOW_ENGINE},
     {"src/engine/session/hidden.h", BELOW_ENGINE},
     {"src/engine/session/shift.h", BELOW_ENGINE},
     {"src/engine/session/session.h", BELOW_ENGINE "engine/lora/adapter.h engine/kv/ engine/session/"},

@@ -81,9 +81,9 @@ static frit_status prepare_input(frit_refining *r, const frit_covariance_entry *
                                    .rounds = ROUNDS,
                                    .drop = sums->n_each > 1 ? NULL : drop_sums,   // experts of the stack follow
                                    .drop_ctx = r};
-    const uint64_t start = frit_time_ns();
+    const uint64_t start_ns = frit_time_ns();
     FRIT_TRY(frit_refine_factor(&r->input, r->pool));
-    frit_refine_count_time(&r->times.factors, start);
+    frit_refine_count_time(&r->times.factors, start_ns);
     r->input_of = at;
     return FRIT_OK;
 }
@@ -92,11 +92,11 @@ static frit_status prepare_input(frit_refining *r, const frit_covariance_entry *
 static frit_status refine_matrix(frit_refining *r, matrix *m)
 {
     frit_refine_rows rows = {
-        .type = m->to->dtype, .weights = m->weights, .start = blocks_of(r, m), .blocks = m->blocks, .n = m->n_rows};
-    const uint64_t start = frit_time_ns();
+        .type = m->to->dtype, .weights = m->weights, .initial = blocks_of(r, m), .blocks = m->blocks, .n = m->n_rows};
+    const uint64_t start_ns = frit_time_ns();
     FRIT_TRY(read_weights(r, m));
     FRIT_TRY(frit_refine_run(&r->input, &rows, r->pool));
-    frit_refine_count_time(&r->times.rounding, start);
+    frit_refine_count_time(&r->times.rounding, start_ns);
     if (rows.change < 0) {
         memcpy(blocks_of(r, m), m->blocks, (size_t)m->n_rows * frit_dtype_row_bytes(m->to->dtype, m->width));
         r->n_refined++;

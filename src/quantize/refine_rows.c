@@ -456,8 +456,8 @@ static double compare_results(batch *b)
     float *before = b->target, *sum = b->error;
     double change = 0;
     for (int64_t r = 0; r < b->n; r++) {
-        const uint8_t *start = rows->start + (size_t)(b->first + r) * b->job->row_bytes;
-        frit_dtype_get(rows->type)->decode(start, before + r * n, n);
+        const uint8_t *initial = rows->initial + (size_t)(b->first + r) * b->job->row_bytes;
+        frit_dtype_get(rows->type)->decode(initial, before + r * n, n);
         for (int64_t k = 0; k < n; k++) {
             const float now = value_of(b, r, k), weight = rows->weights[(b->first + r) * n + k];
             sum[r * n + k] = now + before[r * n + k] - 2 * weight;
@@ -479,7 +479,7 @@ static void refine_batch(batch *b)
     const size_t block_bytes = (size_t)frit_dtype_get(format->type)->block_bytes;
     const int64_t n = j->in->width;
     for (int64_t i = 0; i < b->n * j->n_blocks; i++)
-        format->unpack(j->rows->start + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes, &b->blocks[i]);
+        format->unpack(j->rows->initial + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes, &b->blocks[i]);
     find_target(b);
     for (int64_t begin = 0; begin < n; begin += COLUMNS)
         round_columns(b, begin, begin + COLUMNS < n ? begin + COLUMNS : n);

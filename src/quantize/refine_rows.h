@@ -54,10 +54,10 @@ frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool);
 void frit_refine_input_free(frit_refine_input *input);
 
 typedef struct frit_refine_rows {
-    frit_dtype type;        // with a block format (quant/block_format.h)
-    const float *weights;   // [n, width]
-    const uint8_t *start;   // the encoder's blocks
-    uint8_t *blocks;        // the result
+    frit_dtype type;          // with a block format (quant/block_format.h)
+    const float *weights;     // [n, width]
+    const uint8_t *initial;   // the encoder's blocks
+    uint8_t *blocks;          // the result
     int64_t n;
     double change;   // of the squared error on held-out tokens; below 0: better
 } frit_refine_rows;

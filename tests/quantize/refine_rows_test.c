@@ -150,7 +150,7 @@ static void errors_of_results_fall_in_every_type(void **state)
     for (size_t i = 0; i < FRIT_COUNT(types); i++) {
         static uint8_t start[N_ROWS * WIDTH * 2], blocks[N_ROWS * WIDTH * 2];
         encode(types[i], start);
-        frit_refine_rows rows = {.type = types[i], .weights = weights, .start = start, .blocks = blocks, .n = N_ROWS};
+        frit_refine_rows rows = {.type = types[i], .weights = weights, .initial = start, .blocks = blocks, .n = N_ROWS};
         assert_ok(frit_refine_run(&in, &rows, pool));
         const double before = error_of(types[i], start, x), after = error_of(types[i], blocks, x);
         print_message("%s: %g -> %g (x %.2f), change %g\n", frit_dtype_get(types[i])->name, before, after,
@@ -188,7 +188,7 @@ static void factors_of_super_blocks_are_the_best(void **state)
     frit_refine_input in = input_of(h, pool);
     in.rounds = 8;
     encode(FRIT_DTYPE_Q3_K, start);
-    frit_refine_rows rows = {.type = FRIT_DTYPE_Q3_K, .weights = weights, .start = start, .blocks = blocks, .n = 8};
+    frit_refine_rows rows = {.type = FRIT_DTYPE_Q3_K, .weights = weights, .initial = start, .blocks = blocks, .n = 8};
     assert_ok(frit_refine_run(&in, &rows, pool));
     frit_dtype_get(FRIT_DTYPE_Q3_K)->decode(start, before, 8 * WIDTH);
     frit_dtype_get(FRIT_DTYPE_Q3_K)->decode(blocks, after, 8 * WIDTH);
@@ -212,7 +212,8 @@ static void errors_of_inputs_are_taken_back(void **state)
     frit_refine_input in = input_of(h, pool);
     static uint8_t start[N_ROWS * WIDTH], blocks[N_ROWS * WIDTH], plain[N_ROWS * WIDTH];
     encode(FRIT_DTYPE_Q4_K, start);
-    frit_refine_rows rows = {.type = FRIT_DTYPE_Q4_K, .weights = weights, .start = start, .blocks = plain, .n = N_ROWS};
+    frit_refine_rows rows = {
+        .type = FRIT_DTYPE_Q4_K, .weights = weights, .initial = start, .blocks = plain, .n = N_ROWS};
     assert_ok(frit_refine_run(&in, &rows, pool));
     in.cross = in.held_cross = cross;
     in.alpha = 1;
@@ -237,7 +238,7 @@ static void threads_change_no_byte(void **state)
         assert_ok(frit_pool_new(&pool, counts[i]));
         frit_refine_input in = input_of(NULL, pool);
         frit_refine_rows rows = {
-            .type = FRIT_DTYPE_Q3_K, .weights = weights, .start = start, .blocks = blocks[i], .n = N_ROWS};
+            .type = FRIT_DTYPE_Q3_K, .weights = weights, .initial = start, .blocks = blocks[i], .n = N_ROWS};
         assert_ok(frit_refine_run(&in, &rows, pool));
         assert_memory_equal(blocks[0], blocks[i], frit_dtype_row_bytes(FRIT_DTYPE_Q3_K, WIDTH) * N_ROWS);
         frit_refine_input_free(&in);
@@ -268,7 +269,7 @@ static void shapes_drawn_at_random_are_refined(void **state)
             frit_refine_input in = {.width = width, .sums = sums, .held = sums, .rounds = 3};
             init(&in);
             assert_ok(frit_refine_factor(&in, pools[k]));
-            frit_refine_rows rows = {.type = type, .weights = part, .start = start, .blocks = blocks[k], .n = n};
+            frit_refine_rows rows = {.type = type, .weights = part, .initial = start, .blocks = blocks[k], .n = n};
             assert_ok(frit_refine_run(&in, &rows, pools[k]));
             if (!(rows.change < 0)) fail_msg("%s, %d x %d: %g", frit_dtype_get(type)->name, n, width, rows.change);
             frit_refine_input_free(&in);

@@ -24,7 +24,7 @@ static frit_status make_group(frit_kv_group *group, const frit_kv_group_size *si
     for (int32_t i = 0; i < group->n_pages; i++) group->free_pages[i] = group->n_pages - 1 - i;   // page 0 first
     for (int32_t i = 0; i < group->n_pages; i++) group->owners[i] = -1;
     group->n_free = group->n_pages;
-    group->longest = group->latest = -1;
+    group->lru = group->mru = -1;
     return FRIT_OK;
 }
 

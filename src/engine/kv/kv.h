@@ -77,7 +77,7 @@ typedef struct frit_kv_group {
     int32_t *refs;             // [n_pages]: number of tables that reference the page
     int32_t *owners;           // [n_pages]: entry of the prefix cache that owns the page; -1: none
     int32_t *before, *after;   // [n_pages]: neighbours in the list of idle pages; -1: none
-    int32_t longest, latest;   // ends of the list of idle pages: idle longest, and latest; -1: the list is empty
+    int32_t lru, mru;          // ends of the list of idle pages, least and most recently used; -1: the list is empty
 } frit_kv_group;
 
 // The root of cached texts that depend on the same key (adapters, salt). Sessions with equal keys share pages.
@@ -265,7 +265,7 @@ void frit_kv_trim_page_list(frit_kv *kv, frit_kv_map *map, int32_t n_positions);
 void frit_kv_drop_text(frit_kv *kv, frit_kv_map *map);
 void frit_kv_drop_page(frit_kv *kv, int32_t group, int32_t page);   // the prefix cache drops it: contents will change
 // Evicts an idle page, to host memory if there is room.
-void frit_kv_reclaim_page(frit_kv *kv, int32_t group, int32_t page);
+void frit_kv_evict_page(frit_kv *kv, int32_t group, int32_t page);
 // Returns a snapshot that no map uses. Takes one of the prefix cache if no other is free. NULL if all are in use.
 frit_kv_snapshot *frit_kv_unused_snapshot(frit_kv *kv);
 

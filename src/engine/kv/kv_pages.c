@@ -4,13 +4,13 @@
 
 static void add_idle(frit_kv_group *group, int32_t page)
 {
-    group->before[page] = group->latest;
+    group->before[page] = group->mru;
     group->after[page] = -1;
-    if (group->latest >= 0)
-        group->after[group->latest] = page;
+    if (group->mru >= 0)
+        group->after[group->mru] = page;
     else
-        group->longest = page;
-    group->latest = page;
+        group->lru = page;
+    group->mru = page;
     group->n_idle++;
 }
 
@@ -20,18 +20,18 @@ static void remove_idle(frit_kv_group *group, int32_t page)
     if (before >= 0)
         group->after[before] = after;
     else
-        group->longest = after;
+        group->lru = after;
     if (after >= 0)
         group->before[after] = before;
     else
-        group->latest = before;
+        group->mru = before;
     group->n_idle--;
 }
 
 int32_t frit_kv_alloc_page(frit_kv *kv, int32_t g)
 {
     frit_kv_group *group = &kv->groups[g];
-    if (group->n_free == 0) frit_kv_reclaim_page(kv, g, group->longest);
+    if (group->n_free == 0) frit_kv_evict_page(kv, g, group->lru);
     const int32_t page = group->free_pages[--group->n_free];
     group->refs[page] = 1;
     return page;

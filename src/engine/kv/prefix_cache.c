@@ -18,7 +18,7 @@ void frit_kv_drop_page(frit_kv *kv, int32_t g, int32_t page)
     frit_kv_disown_page(&kv->groups[g], page);
 }
 
-void frit_kv_reclaim_page(frit_kv *kv, int32_t g, int32_t page)
+void frit_kv_evict_page(frit_kv *kv, int32_t g, int32_t page)
 {
     const int32_t owner = kv->groups[g].owners[page];
     frit_kv_entry *entry = frit_kv_entry_at(kv, owner);

@@ -96,7 +96,7 @@ frit_status frit_flight_wait(frit_engine *engine)
 {
     if (engine->flights.n_completed == engine->flights.n_submitted) return FRIT_OK;
     frit_flight *flight = flight_of(engine, engine->flights.n_completed + 1);
-    const bool is_old = flight->is_ahead && frit_step_poll(flight);
+    const bool was_done = flight->is_ahead && frit_step_poll(flight);
     const frit_status status = frit_step_wait(flight);
     if (status != FRIT_OK) {
         fail_all(engine, status);
@@ -107,7 +107,7 @@ frit_status frit_flight_wait(frit_engine *engine)
     const uint64_t start =
         flight->start_ns > engine->flights.completed_ns ? flight->start_ns : engine->flights.completed_ns;
     const bool made_plan = engine->plans.n_made != flight->n_plans;   // by this step or by one submitted after it
-    if (!is_old && !made_plan) frit_schedule_measure(engine, &flight->step, now - start);
+    if (!was_done && !made_plan) frit_schedule_measure(engine, &flight->step, now - start);
     engine->flights.completed_ns = now;
     const bool was_in_step = engine->in_step;
     engine->in_step = true;   // row functions are called

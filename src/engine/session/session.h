@@ -4,7 +4,7 @@
 #include "engine/kv/session_prefix.h"
 #include "engine/lora/adapter.h"
 #include "engine/session/hidden.h"
-#include "engine/session/pick.h"
+#include "engine/session/pick_request.h"
 #include "engine/session/shift.h"
 
 typedef struct frit_row_push {   // a push with a result for every token: OUTPUT_ALL, OUTPUT_EMBEDDINGS

@@ -53,19 +53,6 @@ static frit_status check_options(const frit_session *session, const frit_specula
     return FRIT_OK;
 }
 
-static void *reserve_request(frit_pick_request *request, int32_t n, int32_t n_vocab)
-{
-    if (request->capacity >= n) return request->picks;
-    frit_pick *picks = realloc(request->picks, (size_t)n * sizeof *picks);
-    if (picks) request->picks = picks;
-    frit_picked_token *picked = picks ? realloc(request->picked, (size_t)n * sizeof *picked) : NULL;
-    if (!picked) return NULL;
-    request->picked = picked;
-    request->capacity = n;
-    request->lists.n_vocab = n_vocab;
-    return frit_pick_lists_reserve(&request->lists, &(frit_pick_room){.n_drafts = n - 1}) == FRIT_OK ? picks : NULL;
-}
-
 static frit_status start_speculation(frit_session *session, const frit_speculate_options *options)
 {
     const frit_engine *engine = session->engine;
@@ -80,9 +67,10 @@ static frit_status start_speculation(frit_session *session, const frit_speculate
     if (s->most > prefill - 2) s->most = prefill - 2;   // the rows stay decode rows
     frit_status status = frit_ngrams_init(&s->ngrams, (size_t)engine->n_ctx);
     if (status == FRIT_OK && drafts) status = frit_drafter_init(&s->drafter, session, options->draft, options->min_p);
-    for (int k = 0; status == FRIT_OK && k < FRIT_MAX_PICK_REQUESTS; k++)   // a step allocates nothing
-        if (!reserve_request(&session->pick.requests[k], s->most + 1, engine->hp.n_vocab))
-            status = frit_fail_memory((size_t)s->most * sizeof(frit_pick), "picks");
+    for (int k = 0; status == FRIT_OK && k < FRIT_MAX_PICK_REQUESTS; k++) {   // a step allocates nothing
+        session->pick.requests[k].lists.n_vocab = engine->hp.n_vocab;
+        status = frit_pick_request_reserve(&session->pick.requests[k], s->most + 1, 0);
+    }
     if (status != FRIT_OK) {
         frit_speculation_free(s);
         return status;
@@ -459,9 +447,9 @@ static frit_status push_forced(frit_session *session, frit_sampler *sampler, fri
     return FRIT_OK;
 }
 
-// Forgets the drafts. After a preemption the token before them may have run in a step without them, which gave a pick
-// and no logits: then it runs again.
-static frit_status drop_drafts(frit_session *session, size_t n_before)
+// Drops drafts that no step has verified. After a preemption the token before them may have run in a step without them,
+// which gave a pick and no logits: then it runs again.
+static frit_status drop_unverified(frit_session *session, size_t n_before)
 {
     const frit_token last = session->tokens[n_before - 1];
     FRIT_TRY(frit_session_truncate(session, n_before));
@@ -494,7 +482,7 @@ frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sample
     const frit_status status = n_drafts > 0 ? verify(session, sampler, n_drafts, &picked) : FRIT_E_LIMIT;
     if (status == FRIT_OK) return accept_tokens(session, sampler, &picked, tokens, n_tokens);
     // Without drafts: they may have found no room in the cache. A failed session gives its status.
-    if (n_drafts > 0 && session->failure.status == FRIT_OK) FRIT_TRY(drop_drafts(session, n_before));
+    if (n_drafts > 0 && session->failure.status == FRIT_OK) FRIT_TRY(drop_unverified(session, n_before));
     FRIT_TRY(frit_session_next(session, sampler, tokens));
     *n_tokens = 1;
     return FRIT_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// engine/session/pick.h: picks that a session requests from its steps. A request is made of the sampler when the caller
-// asks for the pick; a step that runs the token copies it into its own lists (sched/batch_layout.c) and leaves the
-// picked token in the request.
+// engine/session/pick_request.h: picks that a session requests from its steps. A request is made of the sampler when
+// the caller asks for the pick; a step that runs the token copies it into its own lists (sched/batch_layout.c) and
+// leaves the picked token in the request.
 //
 // If the token of the request before is queued but not taken, the sampler has not accepted it: penalties of the new
 // request count it all the same. While it is not known, the request has a count of an unknown token
@@ -30,6 +30,8 @@ typedef struct frit_pick_requests {                       // tokens that steps p
     int32_t n_forced;   // at most so many of the queued tokens were forced by a grammar (forced.c)
 } frit_pick_requests;
 
+// Reserves memory for n picks, one of them verified by n - 1 drafts, and for n_tops log-probabilities.
+frit_status frit_pick_request_reserve(frit_pick_request *request, int32_t n, int32_t n_tops);
 frit_pick_request *frit_session_find_pick(const frit_session *session, size_t i);   // after token i, or NULL
 bool frit_session_knows(const frit_session *session, size_t n);                     // true if the first n are known
 frit_status frit_session_check_known(const frit_session *session);   // FRIT_E_INVALID if a token is not known yet

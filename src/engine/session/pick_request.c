@@ -103,9 +103,8 @@ static frit_status check_request(const frit_session *session, const frit_sampler
     return FRIT_OK;
 }
 
-static frit_status reserve_request(frit_pick_request *request, const frit_pick_options *options)
+frit_status frit_pick_request_reserve(frit_pick_request *request, int32_t n, int32_t n_tops)
 {
-    const int32_t n = (int32_t)options->n_drafts + 1;
     if (n > request->capacity) {
         frit_pick *picks = realloc(request->picks, (size_t)n * sizeof *picks);
         if (picks) request->picks = picks;
@@ -114,8 +113,7 @@ static frit_status reserve_request(frit_pick_request *request, const frit_pick_o
         request->picked = picked;
         request->capacity = n;
     }
-    frit_pick_lists_clear(&request->lists);
-    return frit_pick_lists_reserve(&request->lists, &(frit_pick_room){.n_drafts = n - 1, .n_tops = n * options->n_top});
+    return frit_pick_lists_reserve(&request->lists, &(frit_pick_room){.n_drafts = n - 1, .n_tops = n_tops});
 }
 
 static frit_status add_pick(frit_pick_request *request, int32_t k, frit_sampler *sampler,
@@ -172,7 +170,8 @@ frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, cons
     FRIT_TRY(check_request(session, sampler, &chosen));
     frit_pick_request *request = &session->pick.requests[session->pick.n];
     const int32_t n_drafts = (int32_t)chosen.n_drafts;
-    FRIT_TRY(reserve_request(request, &chosen));
+    frit_pick_lists_clear(&request->lists);
+    FRIT_TRY(frit_pick_request_reserve(request, n_drafts + 1, (n_drafts + 1) * chosen.n_top));
     request->at = session->n_tokens - chosen.n_drafts - 1;
     request->position = session->shift.n_dropped + request->at + 1;
     request->n = n_drafts + 1;
@@ -244,9 +243,9 @@ bool frit_session_has_picked(const frit_session *session)
     return session->pick.n > 0 && session->pick.requests[0].n_run == session->pick.requests[0].n;
 }
 
-// Forgets rejected drafts. A recurrent state may go back further: the tokens in between wait to run again without
+// Drops rejected drafts. A recurrent state may go back further: the tokens in between wait to run again without
 // results, as forced tokens do.
-static frit_status drop_drafts(frit_session *session, size_t n_keep)
+static frit_status drop_rejected(frit_session *session, size_t n_keep)
 {
     FRIT_TRY(frit_session_truncate(session, n_keep));
     const size_t n_waiting = session->n_tokens - session->n_done;
@@ -283,7 +282,7 @@ frit_status frit_session_picked(frit_session *session, frit_picked *picked)
     frit_speculation_count(session, request->n - 1, result->n_accepted);
     drop_oldest(session);
     if (all) frit_kv_drop_draft_snapshot(&session->engine->kv, &session->map);
-    if (!all && n_keep < session->n_tokens) FRIT_TRY(drop_drafts(session, n_keep));
+    if (!all && n_keep < session->n_tokens) FRIT_TRY(drop_rejected(session, n_keep));
     FRIT_TRY(frit_pick_check(status));
     *picked = given;
     return FRIT_OK;
