@@ -357,7 +357,7 @@ const cli_command cli_command_serve = {
              "temp lora model-draft ctx threads gpu-layers type model hf-repo quiet",
     .details =
         "Listens on http://127.0.0.1:8080 and says so on stderr once requests are answered. SIGTERM and Ctrl-C let\n"
-        "answers finish, a second one does not. docs/server.md lists routes and fields.\n"
+        "answers finish, a second one does not. docs/requests.md lists routes and fields.\n"
         "\n"
         "Of several models the first is loaded at the start, the others when a request names them. --config reads\n"
         "options and models from a file; the command line goes before it.\n"
