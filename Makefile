@@ -22,7 +22,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-ray test-gpu test-webgpu test-dawn bench-gpu bench-memory test-arm64 test-agreement test-sentences test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu test-webgpu test-dawn bench-gpu bench-memory test-arm64 test-agreement test-sentences test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web web-package test-web-package web-page setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -162,6 +162,23 @@ test-web:
 	@$(CONFIGURE) web
 	@$(BUILD) web
 	@node tests/web/run.mjs build/web build/release/frit $(ENGINES)
+
+## make web-package  builds the npm package @frit/web into build/web-package (docs/web.md)
+web-package: web
+	@tools/setup web-package
+	@node bindings/web/build.mjs build/tools/web-package build/web build/web-package
+
+## make test-web-package  tests it in Node, Chromium and Firefox; make test-web-package ENGINES=firefox: in one of them
+test-web-package: web-package
+	@tools/setup wasm-test
+	@$(CONFIGURE) release
+	@$(BUILD) release --target frit
+	@node tests/web/package.mjs build/web-package build/release/frit $(ENGINES)
+
+## make web-page   builds the page that chats with models on the visitor's device, into build/web-page
+web-page: web
+	@tools/setup web-package
+	@node bindings/web/page/build.mjs build/tools/web-ui build/web build/web-page
 
 ## make test-structured  answers from random logits: 200 in each format of tool calls, under schemas, read by other programs
 test-structured:

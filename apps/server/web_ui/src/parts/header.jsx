@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The top of the window: the model, and buttons for the list and the panel.
 import { setTheme, theme, THEMES } from "../theme.js";
-import { changeSettings, chosenModel, models, refreshModels } from "../store.js";
 import { IconButton } from "./icon.jsx";
-
-function ModelPicker() {
-    const chosen = chosenModel();
-    return (
-        <span class="model">
-            <select aria-label="Model" value={chosen?.id} onFocus={() => refreshModels().catch(() => {})}
-                onChange={(event) => changeSettings({ model: event.target.value })}>
-                {models.value.map(({ id }) => <option key={id} value={id}>{id}</option>)}
-            </select>
-        </span>
-    );
-}
+import { ModelPicker } from "./model_picker.jsx";
 
 export function Header({ view, toggle, search }) {
     const next = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length];
