@@ -320,7 +320,7 @@ static void kernels_for_many_rows_agree_with_those_for_one(void **state)
     const int32_t batches[] = {1, 7, 16, 32};
     for (size_t i = 0; i < FRIT_COUNT(isas); i++) {
         float *whole = logits_by(isas[i].cpu, 0, text, n);
-        for (size_t b = 0; b < FRIT_COUNT(batches); b++) {
+        for (size_t b = FRIT_TEST_STRIDE > 1 ? 2 : 0; b < FRIT_COUNT(batches); b += FRIT_TEST_STRIDE) {
             float *logits = logits_by(isas[i].cpu, batches[b], text, n);
             double error = nmse(logits, whole, n);
             print_message("steps of %d rows: NMSE %.1e\n", batches[b], error);

@@ -91,6 +91,12 @@ static double run(frit_model *model, const golden *g, const golden_row *row, con
     return error;
 }
 
+// With sanitizers each model runs in every third mode, and is restored.
+static bool is_left_out(size_t model, size_t k)
+{
+    return FRIT_TEST_STRIDE > 1 && !modes[k].is_saved && (model + k) % 3 != 0;
+}
+
 // Prints a row of NMSEs; returns the number of errors above the limit.
 static size_t compare(size_t i)
 {
@@ -102,7 +108,7 @@ static size_t compare(size_t i)
     assert_ok(frit_model_open(&model, g.path, NULL));
     for (size_t k = 0; k < FRIT_COUNT(modes); k++) {
         const bool cuts = modes[k].chunk > 0 && modes[k].n_sessions == 1 && !modes[k].no_fuse;
-        if ((golden_get(i)->flags & GOLDEN_AT_ONCE) && cuts) {
+        if (((golden_get(i)->flags & GOLDEN_AT_ONCE) && cuts) || is_left_out(i, k)) {
             print_message("           |");
             continue;
         }
