@@ -7,7 +7,7 @@
 //     any_larger(a, b)                    true if a > b in a lane
 //     within(at, low, high, yes, no)      `yes` in lanes with low <= at < high, `no` in the others
 //
-// What is computed:
+// Results:
 //
 //     scores [position, query]     = keys [position, dim] x queries [dim, query]
 //     weights                      = exp(scores - maximum), down the columns
