@@ -32,6 +32,7 @@
     X(deepseek2) \
     X(deepseek2_ocr) \
     X(deepseek32) \
+    X(deepseek4) \
     X(dots1) \
     X(dream) \
     X(electra) \

@@ -52,6 +52,11 @@ frit_node *frit_rope_heads(frit_build *b, frit_node *x, int32_t offset)
 
 frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_rope_style style)
 {
+    return frit_rope_heads_by(b, x, (frit_rope){.style = style, .offset = offset});
+}
+
+frit_node *frit_rope_heads_by(frit_build *b, frit_node *x, frit_rope rope)
+{
     const frit_hparams *hp = b->hp;
     const frit_weights *weights = b->weights;
     const bool slides = b->lhp->window > 0;
@@ -61,7 +66,8 @@ frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_
     const frit_weight *factors = &weights->rope_freqs;
     if (!frit_has(factors)) factors = hp->n_ctx > hp->rope.n_ctx_orig ? &weights->rope_long : &weights->rope_short;
     if (slides && (hp->is_swa_plain || dim != hp->rope.dim)) factors = &none;   // of layers without a window
-    const frit_rope rope = {.style = style, .dim = dim, .offset = offset, .magnitude = table->magnitude};
+    rope.dim = dim;
+    rope.magnitude = table->magnitude;
     return frit_rotate(b->g, x, b->positions, weight(b, table->inv_freq), weight(b, factors->w), rope);
 }
 

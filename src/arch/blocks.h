@@ -75,6 +75,19 @@ frit_node *frit_attend_encoded(frit_build *b, const frit_weight *q, const frit_w
                                const frit_weight *o, frit_node *x, frit_attend attend);
 frit_status frit_t5_compute(frit_weights *weights, const frit_hparams *hp, frit_arena *arena);
 
+// ------------------------------------------------------------------------------- hyper-connections (hyper.c)
+
+// Several residual streams [T, n * n_embd]. A branch (attention or feed-forward) reads a weighted sum of them; its
+// output is added to streams that are mixed. The weights depend on the streams.
+typedef struct frit_hyper_branch {
+    frit_node *x;         // the input of the branch, [T, n_embd]
+    frit_node *weights;   // [T, n, n + 1]
+} frit_hyper_branch;
+frit_node *frit_hyper_begin(frit_build *b, frit_node *x);   // for `begin`: all streams are the embedding
+frit_hyper_branch frit_hyper_read(frit_build *b, const frit_hyper_weights *w, frit_node *streams);
+frit_node *frit_hyper_write(frit_build *b, frit_hyper_branch branch, frit_node *streams, frit_node *y);
+frit_node *frit_hyper_end(frit_build *b, frit_node *streams);   // for `end`: one stream
+
 // ------------------------------------------------------------------------------- recurrent layers (recurrent.c)
 
 // For `adjust`, after is_recurrent and hp->recurrent are set: checks sizes. Without `parallel`, recurrent layers get no
@@ -142,6 +155,8 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
 // RoPE of this layer on rope.dim elements of each head [T, H, D], starting at `offset`.
 frit_node *frit_rope_heads(frit_build *b, frit_node *x, int32_t offset);
 frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_rope_style style);
+// With style, offset, shift and is_back of `rope`; the other numbers are the layer's.
+frit_node *frit_rope_heads_by(frit_build *b, frit_node *x, frit_rope rope);
 
 // act(gate) * up, with gate <= limit and -limit <= up <= limit; 0: no limit.
 frit_node *frit_clamped_glu(frit_build *b, frit_node *gate, frit_node *up, frit_act act, float limit);

@@ -45,6 +45,47 @@ static int64_t resolve_recurrent(const frit_recurrent_params *r, frit_dim dim)
     }
 }
 
+// Dimensions of hyper-connections, and of attention to blocks.
+static int64_t resolve_blocks(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim)
+{
+    const int64_t n = hp->n_hyper, index = lhp->has_index ? hp->index.dim : 0;
+    const int64_t block = lhp->block, head = block > 0 ? lhp->k_dim : 0, n_parts = lhp->has_index ? 2 : 1;
+    switch (dim) {
+    case FRIT_DIM_HYPER:
+        return n;
+    case FRIT_DIM_HYPER_MIX:
+        return (2 + n) * n;
+    case FRIT_DIM_HYPER_IN:
+        return n * hp->n_embd;
+    case FRIT_DIM_HYPER_PARTS:
+        return n > 0 ? 3 : 0;
+    case FRIT_DIM_BLOCK_HEAD:
+        return head;
+    case FRIT_DIM_COMPRESSED:
+        return n_parts * head;
+    case FRIT_DIM_COMPRESSED_BLOCK:
+        return block * n_parts * head;
+    case FRIT_DIM_INDEX_HEAD:
+        return index;
+    case FRIT_DIM_INDEX_COMPRESSED:
+        return 2 * index;
+    case FRIT_DIM_INDEX_COMPRESSED_BLOCK:
+        return block * 2 * index;
+    case FRIT_DIM_O_GROUPS:
+        return hp->o_groups;
+    case FRIT_DIM_O_GROUP:
+        return hp->o_groups > 0 ? lhp->n_head * (int64_t)lhp->v_dim / hp->o_groups : 0;
+    case FRIT_DIM_O_RANK:
+        return hp->o_rank;
+    case FRIT_DIM_O_RANKS:
+        return (int64_t)hp->o_groups * hp->o_rank;
+    case FRIT_DIM_N_EXPERT_USED:
+        return hp->n_expert_used;
+    default:
+        return 0;
+    }
+}
+
 // Dimensions that few architectures have.
 static int64_t resolve_rare(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim)
 {
@@ -103,7 +144,7 @@ static int64_t resolve_rare(const frit_hparams *hp, const frit_layer_hparams *lh
     case FRIT_DIM_LAUREL:
         return hp->laurel_rank;
     default:
-        return 0;
+        return resolve_blocks(hp, lhp, dim);
     }
 }
 
@@ -239,6 +280,8 @@ static void shape_vector(frit_listed_tensor *tensor, const frit_hparams *hp, int
         tensor->shape[0] = n / hp->n_embd;
         tensor->shape[FRIT_MAX_DIMS - 1] = hp->n_embd;
     }
+    if (out == FRIT_DIM_COMPRESSED_BLOCK || out == FRIT_DIM_INDEX_COMPRESSED_BLOCK)
+        set_shape(tensor, lhp->block, n / lhp->block, 0);
     if (out == FRIT_DIM_TAPS) set_shape(tensor, n / r->n_taps, r->n_taps, 0);
     if (out == FRIT_DIM_INNER_TAPS) set_shape(tensor, n / r->n_taps, 1, r->n_taps);
     if (out == FRIT_DIM_STATES) set_shape(tensor, n / r->state, r->state, 0);

@@ -46,6 +46,7 @@ typedef struct frit_layer_hparams {
     int32_t n_state;                // size of a recurrent layer's state, in numbers
     bool shares_kv;                 // uses the keys and values of layer kv_layer
     int32_t kv_layer;               // the layer itself, unless shares_kv is set
+    int32_t block;                  // attention also reads keys of blocks of so many positions; 0: none
     bool v_in_k;                    // cached values are the first v_dim numbers of keys
     int32_t index_type;             // from the file: 1: own indexer, 0: an earlier layer's indexer, -1: not given
     bool has_index;                 // attention reads only the positions that an indexer chooses
@@ -121,6 +122,13 @@ typedef struct frit_hparams {
 
     int32_t q_rank, kv_rank;        // MLA; q_rank 0: queries are not compressed
     int32_t k_dim_mla, v_dim_mla;   // of an expanded head, if the file has absorbed weights
+
+    int32_t o_groups, o_rank;            // of attention's output: groups of heads, and what each is projected to
+    int32_t near_window;                 // of layers with blocks
+    float block_rope_base;               // of layers with blocks
+    int32_t n_layer_hash;                // the first layers, in which the token determines the experts
+    int32_t n_hyper, hyper_iterations;   // hyper-connections: residual streams; 0: none
+    float hyper_eps;
 
     int32_t n_layer_shared_kv;       // the last layers, which use keys and values of earlier layers
     int32_t k_dim_swa, v_dim_swa;    // of layers with a window; 0: as in other layers

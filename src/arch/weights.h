@@ -35,6 +35,14 @@ typedef struct frit_recurrent_weights {
     frit_weight lerp_k, lerp_v, lerp_r, ffn_lerp_k, ffn_lerp_r;   // token shift: weights of the token before
 } frit_recurrent_weights;
 
+typedef struct frit_hyper_weights {   // of hyper-connections: hyper.c
+    frit_weight mix, scales, biases;
+} frit_hyper_weights;
+
+typedef struct frit_compressor_weights {   // of keys of blocks: deepseek4.c
+    frit_weight kv, gate, biases, norm;
+} frit_compressor_weights;
+
 typedef struct frit_next_weights {   // of layers for multi-token prediction: mtp.c
     frit_weight proj, embd_norm, hidden_norm, tok_embd, lm_head, out_norm;
 } frit_next_weights;
@@ -69,6 +77,10 @@ typedef struct frit_layer {
     // attention computes keys and values as kv_b latent. In absorbed attention k_b projects queries into the latent
     // space and v_b projects the result back.
     frit_weight q_a, q_a_norm, q_b, kv_a, kv_a_norm, kv_b, k_b, v_b;
+    frit_weight o_a;   // of groups of heads
+    frit_compressor_weights compressor, index_compressor;
+    frit_hyper_weights attn_hyper, ffn_hyper;
+    frit_weight token_experts;   // experts of each token
     frit_weight index_q, index_k, index_norm, index_weights;
     frit_recurrent_weights recurrent;
     frit_next_weights next;
@@ -85,9 +97,10 @@ typedef struct frit_weights {
     frit_weight layer_embd, layer_proj,
         layer_proj_norm;     // per-layer embeddings of all layers, and their projection of x
     frit_weight res_score;   // of the residual bank after the last layer
-    frit_layer *layers;      // [n_layer + n_layer_next]
-    bool has_next;           // the first layer for multi-token prediction is bound
-    const char *no_next;     // the reason if it is not bound; NULL: the file has none
+    frit_hyper_weights out_hyper;
+    frit_layer *layers;    // [n_layer + n_layer_next]
+    bool has_next;         // the first layer for multi-token prediction is bound
+    const char *no_next;   // the reason if it is not bound; NULL: the file has none
 } frit_weights;
 
 // Names of dimensions in the rows of a weight list; each is resolved for a layer.
@@ -126,6 +139,21 @@ typedef enum frit_dim {
     FRIT_DIM_LAYERS_EMBD,   // of all layers
     FRIT_DIM_LAYER_NORM,    // n_embd where layers have embeddings, otherwise 0
     FRIT_DIM_RES_BANK,      // 1 where the model has a residual bank
+    FRIT_DIM_HYPER,         // residual streams
+    FRIT_DIM_HYPER_MIX,     // weights of a branch: of its input, its output, and the streams
+    FRIT_DIM_HYPER_IN,      // all streams
+    FRIT_DIM_HYPER_PARTS,
+    FRIT_DIM_BLOCK_HEAD,   // a block's key
+    FRIT_DIM_COMPRESSED,   // what keys of blocks are made of
+    FRIT_DIM_COMPRESSED_BLOCK,
+    FRIT_DIM_INDEX_HEAD,   // the same of the indexer
+    FRIT_DIM_INDEX_COMPRESSED,
+    FRIT_DIM_INDEX_COMPRESSED_BLOCK,
+    FRIT_DIM_O_GROUPS,
+    FRIT_DIM_O_GROUP,   // the heads of a group
+    FRIT_DIM_O_RANK,
+    FRIT_DIM_O_RANKS,
+    FRIT_DIM_N_EXPERT_USED,
     FRIT_DIM_INDEX_HEADS,
     FRIT_DIM_INDEX,   // one head of an indexer
     FRIT_DIM_N_INDEX_Q,

@@ -159,6 +159,11 @@ frit_node *frit_heads(frit_graph *g, frit_node *w, frit_node *x)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_HEADS, .src = {x, w}});
 }
 
+frit_node *frit_hyper_node(frit_graph *g, frit_node *x, frit_node *scales, frit_node *biases, frit_hyper hyper)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_HYPER, .src = {x, scales, biases}, .hyper = hyper});
+}
+
 frit_node *frit_route_node(frit_graph *g, frit_node *scores, frit_node *bias, frit_route route)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_ROUTE, .src = {scores, bias}, .route = route});
@@ -276,6 +281,18 @@ frit_node *frit_shift(frit_graph *g, frit_node *x, frit_state state)
 frit_node *frit_wkv(frit_graph *g, frit_node *k, frit_node *v, frit_node *w, frit_node *u, frit_state state)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_WKV, .src = {k, v, w, u}, .state = state});
+}
+
+frit_node *frit_attend_blocks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_node *chosen,
+                              frit_attend attend)
+{
+    return frit_node_new(
+        g, (frit_node){.op = FRIT_OP_ATTEND_BLOCKS, .src = {q, written, sinks, chosen}, .attend = attend});
+}
+
+frit_node *frit_compress(frit_graph *g, frit_node *x, frit_node *gates, frit_node *biases, frit_state state)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_COMPRESS, .src = {x, gates, biases}, .state = state});
 }
 
 frit_node *frit_rwkv_node(frit_graph *g, frit_rwkv s, frit_state state)

@@ -70,6 +70,8 @@ typedef struct frit_rope {
     int32_t dim;      // elements of each head that rotate
     int32_t offset;   // first rotated element of a head
     float magnitude;
+    int32_t shift;   // is added to positions
+    bool is_back;    // rotates by the negative angle
 } frit_rope;
 
 // xIELU: a parabola for positive x, an exponential for negative x, plus beta * x.
@@ -89,6 +91,7 @@ typedef struct frit_attend {
     // 0: none; otherwise source 2 [n_head, 2 * reach + 1] is added to scores by distance: the value at
     // clamp(p - position, -reach, reach) + reach.
     int32_t reach;
+    int32_t block;   // ATTEND_BLOCKS: positions of a block
     // Attention temperature: the scale is multiplied by
     // 1 + temp_scale * log(1 + floor((position + temp_offset) / temp_length)). temp_scale 0: off.
     float temp_scale, temp_offset;
@@ -106,7 +109,14 @@ typedef struct frit_choose {
     int32_t layer;   // layer of the cache
     int32_t n;       // positions that each row chooses
     int32_t n_ctx;   // most positions of a session
+    int32_t block;   // only the last positions of blocks of so many positions can be chosen; 0 or 1: all positions
 } frit_choose;
+
+// Weights of hyper-connections: n residual streams, of which a branch reads a weighted sum.
+typedef struct frit_hyper {
+    int32_t n, n_iterations;   // of the normalization of rows and columns
+    float eps;
+} frit_hyper;
 
 // The state of a recurrent op: f32 values from `offset` on in the session's state of a layer.
 typedef struct frit_state {
@@ -114,6 +124,8 @@ typedef struct frit_state {
     bool interleaved;    // DELTA: head h of v uses head h % groups of k and q; otherwise adjacent heads share one
     bool nested;         // RWKV: decays are exp(-exp(w))
     bool complemented;   // RWKV: keys are multiplied by 1 - decay
+    int32_t block;       // COMPRESS: rows of a block
+    bool overlaps;       // COMPRESS: a block has a part of the block before
 } frit_state;
 
 // How router scores become weights.
@@ -185,9 +197,10 @@ typedef struct frit_node {
         frit_act act;                   // ACT, GLU
         frit_rope rope;                 // ROPE
         int32_t layer;                  // KV_WRITE, INDEX_WRITE: layer of the cache; STEER: layer of the model
-        frit_attend attend;             // ATTEND, ATTEND_SPARSE
+        frit_attend attend;             // ATTEND, ATTEND_SPARSE, ATTEND_BLOCKS
         frit_choose choose;             // CHOOSE
-        frit_state state;               // CONV, SCAN, DELTA, SHIFT, WKV, RWKV
+        frit_hyper hyper;               // HYPER
+        frit_state state;               // CONV, SCAN, DELTA, COMPRESS, SHIFT, WKV, RWKV
     };
 } frit_node;
 
@@ -240,6 +253,8 @@ frit_node *frit_gaussian_topk(frit_graph *g, frit_node *x,
                               float factor);   // values above mean + factor * deviation
 frit_node *frit_rms_match(frit_graph *g, frit_node *x, frit_node *like, float eps);   // x with the RMS of `like`
 frit_node *frit_mix_streams(frit_graph *g, frit_node *x, frit_node *c);   // x [T, n, D], c [T, m, n]. Result [T, m, D]
+// x [T, (2 + n) n] or [T, n]; scales [3] or [1], biases as wide as x. Result [T, n + n (n + 1)] or [T, n].
+frit_node *frit_hyper_node(frit_graph *g, frit_node *x, frit_node *scales, frit_node *biases, frit_hyper hyper);
 // Mixtures of experts: scores [T, E]; bias [E] or NULL is added to choose experts. Result [T, 2, k].
 frit_node *frit_route_node(frit_graph *g, frit_node *scores, frit_node *bias, frit_route route);
 // w [E, rows, i]; x [T, i] or [T, k, i]. Result [T, k, experts.n].
@@ -267,6 +282,12 @@ frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer);   // k 
 frit_node *frit_choose_node(frit_graph *g, frit_node *q, frit_node *w, frit_node *written, frit_choose choose);
 frit_node *frit_attend_sparse(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
                               int64_t v_dim);
+// sinks [H]; chosen may be NULL: all blocks.
+frit_node *frit_attend_blocks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_node *chosen,
+                              frit_attend attend);
+// x and gates [T, C], biases [block, C]. Result [T, C], of overlapping blocks [T, C / 2]. The state has 2 C values for
+// each row of a block, of two if they overlap.
+frit_node *frit_compress(frit_graph *g, frit_node *x, frit_node *gates, frit_node *biases, frit_state state);
 // x [T, C]; w [C * n] or [C, n]; b [C] or NULL. The state has C * (n - 1) values.
 frit_node *frit_conv(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, frit_state state);
 // x [T, H, P], dt [T, H], a [H] or [H * N], b and c [T, G, N] with G groups of heads. The state has H * P * N values.

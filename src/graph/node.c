@@ -110,12 +110,14 @@ int32_t frit_node_cache_layer(const frit_node *node)
         return node->layer;
     case FRIT_OP_ATTEND:
     case FRIT_OP_ATTEND_SPARSE:
+    case FRIT_OP_ATTEND_BLOCKS:
         return node->attend.layer;
     case FRIT_OP_CHOOSE:
         return node->choose.layer;
     case FRIT_OP_CONV:
     case FRIT_OP_SCAN:
     case FRIT_OP_DELTA:
+    case FRIT_OP_COMPRESS:
     case FRIT_OP_SHIFT:
     case FRIT_OP_WKV:
     case FRIT_OP_RWKV:

@@ -93,6 +93,8 @@ static void print_rope(const frit_node *node, frit_buf *out)
     frit_buf_printf(out, " %s dim=%d", node->rope.style == FRIT_ROPE_NEOX ? "neox" : "interleaved",
                     (int)node->rope.dim);
     if (node->rope.offset != 0) frit_buf_printf(out, " offset=%d", (int)node->rope.offset);
+    if (node->rope.shift != 0) frit_buf_printf(out, " shift=%d", (int)node->rope.shift);
+    if (node->rope.is_back) frit_buf_text(out, " back");
     if (node->rope.magnitude != 1) frit_buf_printf(out, " magnitude=%g", (double)node->rope.magnitude);
 }
 
@@ -104,12 +106,20 @@ static void print_cache(const frit_node *node, frit_buf *out)
 static void print_choose(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " layer=%d n=%d", (int)node->choose.layer, (int)node->choose.n);
+    if (node->choose.block > 1) frit_buf_printf(out, " block=%d", (int)node->choose.block);
+}
+
+static void print_hyper(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " n=%d iterations=%d", (int)node->hyper.n, (int)node->hyper.n_iterations);
 }
 
 static void print_state(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " layer=%d", (int)node->state.layer);
     if (node->state.offset != 0) frit_buf_printf(out, " offset=%d", (int)node->state.offset);
+    if (node->state.block != 0) frit_buf_printf(out, " block=%d", (int)node->state.block);
+    if (node->state.overlaps) frit_buf_text(out, " overlaps");
     if (node->state.interleaved) frit_buf_text(out, " interleaved");
 }
 
@@ -123,6 +133,7 @@ static void print_attend(const frit_node *node, frit_buf *out)
     if (node->attend.temp_scale != 0) frit_buf_printf(out, " temp_scale=%g", (double)node->attend.temp_scale);
     if (node->attend.bidirectional) frit_buf_text(out, " bidirectional");
     if (node->attend.cross) frit_buf_text(out, " cross");
+    if (node->attend.block != 0) frit_buf_printf(out, " block=%d", (int)node->attend.block);
     if (node->attend.reach != 0) frit_buf_printf(out, " reach=%d", (int)node->attend.reach);
 }
 

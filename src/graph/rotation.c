@@ -42,8 +42,9 @@ static bool is_same(const frit_key_rotation *a, const frit_key_rotation *b)
 static value of_rope(const walk *w, const frit_node *node)
 {
     const frit_node *positions = node->src[1], *factors = node->n_src > 3 ? node->src[3] : NULL;
-    const bool plain = positions->op == FRIT_OP_INPUT && positions->input == FRIT_INPUT_POSITIONS &&
-                       node->src[2]->op == FRIT_OP_WEIGHT && (!factors || factors->op == FRIT_OP_WEIGHT);
+    const bool plain = positions->op == FRIT_OP_INPUT && node->rope.shift == 0 && !node->rope.is_back &&
+                       positions->input == FRIT_INPUT_POSITIONS && node->src[2]->op == FRIT_OP_WEIGHT &&
+                       (!factors || factors->op == FRIT_OP_WEIGHT);
     if (source_value(w, node, 0)->kind == BOUND) return *source_value(w, node, 0);
     if (source_value(w, node, 0)->kind == ROTATED || !plain) return bound_by("more than one rotation");
     return (value){.kind = ROTATED,
@@ -178,6 +179,7 @@ static frit_status visit_node(walk *w, const frit_node *node)
     case FRIT_OP_CONV:
     case FRIT_OP_SCAN:
     case FRIT_OP_DELTA:
+    case FRIT_OP_COMPRESS:
     case FRIT_OP_SHIFT:
     case FRIT_OP_WKV:
     case FRIT_OP_RWKV:

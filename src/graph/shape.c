@@ -218,6 +218,22 @@ frit_status frit_shape_heads(frit_node *node)
     return FRIT_OK;
 }
 
+frit_status frit_shape_hyper(frit_node *node)
+{
+    const frit_node *x = node->src[0];
+    const int64_t n = node->hyper.n;
+    if (!is_f32(x) || x->n_dims != 2 || n < 1 || n > 16 || (x->shape[1] != n && x->shape[1] != (2 + n) * n))
+        return fail_value(node, 0, "numbers for n streams");
+    const bool is_whole = x->shape[1] > n;
+    if (!is_vector(node->src[1], is_whole ? 3 : 1)) return fail_shape(node, 0, 1, "a scale of each part");
+    if (!is_vector(node->src[2], x->shape[1])) return fail_shape(node, 0, 2, "one bias for each number");
+    node->rows = x->rows;
+    node->n_dims = 2;
+    node->shape[0] = x->shape[0];
+    node->shape[1] = is_whole ? n + n * (n + 1) : n;
+    return FRIT_OK;
+}
+
 frit_status frit_shape_route(frit_node *node)
 {
     const frit_node *x = node->src[0];
@@ -405,6 +421,27 @@ frit_status frit_shape_attend(frit_node *node)
     if (fits) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "op attend: scores gain by up to %d positions, expected gains [%lld, %lld]",
                      (int)reach, (long long)node->shape[1], 2 * (long long)reach + 1);
+}
+
+frit_status frit_shape_attend_blocks(frit_node *node)
+{
+    const frit_node *q = node->src[0], *written = node->src[1];
+    const frit_attend *attend = &node->attend;
+    if (!is_f32(q) || q->n_dims != 3) return fail_value(node, 0, "[rows, heads, head size]");
+    if (written->op != FRIT_OP_KV_WRITE || written->n_src != 1 || written->layer != attend->layer)
+        return fail_value(node, 1, "keys that are values, written to the same layer");
+    if (q->rows != written->rows || written->shape[1] != 2 || q->shape[2] != written->shape[2])
+        return fail_shape(node, 0, 1, "the same rows and head size, and two heads");
+    if (!is_vector(node->src[2], q->shape[1])) return fail_shape(node, 0, 2, "one sink for each head");
+    if (node->n_src > 3 && (node->src[3]->op != FRIT_OP_CHOOSE || node->src[3]->rows != q->rows))
+        return fail_value(node, 3, "what choose gives");
+    if (attend->window < 1 || attend->block < 1)
+        return frit_fail(FRIT_E_INVALID, "op attend_blocks: a window of %d and blocks of %d positions",
+                         (int)attend->window, (int)attend->block);
+    node->rows = q->rows;
+    node->n_dims = 3;
+    memcpy(node->shape, q->shape, sizeof node->shape);
+    return FRIT_OK;
 }
 
 frit_status frit_shape_attend_sparse(frit_node *node)

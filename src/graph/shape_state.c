@@ -87,6 +87,20 @@ frit_status frit_shape_delta(frit_node *node)
     return FRIT_OK;
 }
 
+frit_status frit_shape_compress(frit_node *node)
+{
+    const frit_node *x = node->src[0], *g = node->src[1], *b = node->src[2];
+    const int64_t n_parts = node->state.overlaps ? 2 : 1;
+    FRIT_TRY(check_sources(node, 1 << 2));
+    if (x->n_dims != 2 || memcmp(x->shape, g->shape, sizeof x->shape) != 0 || x->shape[1] % n_parts != 0)
+        return fail_shape(node, 0, 1, "[T, C], both alike");
+    if (node->state.block < 1 || frit_node_elems(b) != node->state.block * x->shape[1])
+        return fail_shape(node, 0, 2, "a bias for each number of a block");
+    shape_as(node, x);
+    node->shape[1] = x->shape[1] / n_parts;
+    return FRIT_OK;
+}
+
 frit_status frit_shape_shift(frit_node *node)
 {
     FRIT_TRY(check_sources(node, 0));

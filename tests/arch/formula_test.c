@@ -47,6 +47,9 @@ static bool is_plain(const frit_graph *g)
         case FRIT_OP_SHIFT:
         case FRIT_OP_WKV:
         case FRIT_OP_ATTEND_RELATIVE:
+        case FRIT_OP_ATTEND_BLOCKS:
+        case FRIT_OP_COMPRESS:
+        case FRIT_OP_HYPER:
         case FRIT_OP_RWKV:
             return false;
         case FRIT_OP_ROPE:

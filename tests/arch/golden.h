@@ -16,7 +16,7 @@ typedef struct golden {
 
 enum {
     GOLDEN_AT_ONCE = 1,   // every token sees all others, so the whole text must run at once
-    GOLDEN_LONG = 2,      // the reference ran with a context beyond the original one
+    GOLDEN_LONG = 2,      // the reference ran with a context of 256
     GOLDEN_HIDDEN = 4,    // an encoder: the reference gives hidden states
     GOLDEN_MORE = 8,      // the reference lies in hf-more or arch-more, not in hf or arch
     GOLDEN_MORE_ENCODER = GOLDEN_MORE | GOLDEN_AT_ONCE | GOLDEN_HIDDEN,
@@ -131,6 +131,7 @@ static const golden_row golden_folders[] = {
     {"hyperclovax", GOLDEN_MORE},
     {"gpt_neo", GOLDEN_MORE},
     {"codegen", GOLDEN_MORE},
+    {"deepseek_v4", GOLDEN_MORE},
     {"opt", GOLDEN_MORE},
     {"lfm3", GOLDEN_MORE},
     {"nanochat", GOLDEN_MORE},
@@ -187,6 +188,7 @@ static const golden_row golden_files[] = {
     {"muse-glimmer-dense", GOLDEN_MORE},
     {"cohere2moe-moe", GOLDEN_MORE},
     {"deepseek2-ocr-moe", GOLDEN_MORE},
+    {"deepseek4-moe", GOLDEN_MORE | GOLDEN_LONG},
     {"granite_swa-dense", GOLDEN_MORE},
     {"granite_swa-moe", GOLDEN_MORE},
     {"plamo3-dense", GOLDEN_MORE},

@@ -110,6 +110,8 @@ def rotation_of(model_type, config):
     rope = getattr(config, "rope_parameters", None)
     if not rope:
         return {}
+    if "compress" in rope:   # of DeepSeek-V4, whose bases are fields
+        return {}
     if "full_attention" in rope:
         is_partial = any(kind.get("partial_rotary_factor", 1.0) != 1.0 for kind in rope.values())
         if rope["full_attention"]["rope_type"] != "default" or is_partial or "sliding_attention" not in rope:

@@ -143,8 +143,9 @@ rope_table *frit_lower_find_rope(lowering *l, const frit_node *node)
     for (int i = 0; i < l->n_ropes; i++) {
         const frit_node *other = l->ropes[i].first;
         const frit_rope *x = &other->rope, *y = &node->rope;
-        if (x->dim == y->dim && x->magnitude == y->magnitude && other->src[1] == node->src[1] &&
-            reads_same(other->src[2], node->src[2]) && reads_same(other->src[3], node->src[3]))
+        if (x->dim == y->dim && x->magnitude == y->magnitude && x->shift == y->shift && x->is_back == y->is_back &&
+            other->src[1] == node->src[1] && reads_same(other->src[2], node->src[2]) &&
+            reads_same(other->src[3], node->src[3]))
             return &l->ropes[i];
     }
     return NULL;

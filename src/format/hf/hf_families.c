@@ -24,6 +24,7 @@
     X(deepseek_v2) \
     X(deepseek_v3) \
     X(deepseek_v32) \
+    X(deepseek_v4) \
     X(distilbert) \
     X(dots1) \
     X(electra) \

@@ -200,6 +200,12 @@ static frit_status find_params(rope *r)
     }
     // Parameters by kind of layer; only for families with windows.
     static const char *const kinds[] = {"full_attention", "sliding_attention"};
+    const json_t *compress = json_object_get(r->params, "compress"), *plain = json_object_get(r->params, "main");
+    if (json_is_object(compress) && json_is_object(plain)) {   // DeepSeek-V4: layers with blocks, and others
+        r->sliding = plain;
+        r->params = compress;
+        return FRIT_OK;
+    }
     for (size_t i = 0; i < FRIT_COUNT(kinds) && r->hf->family->has_windows; i++) {
         const json_t *one = json_object_get(r->params, kinds[i]);
         if (one && !json_is_null(one) && !json_is_object(one))

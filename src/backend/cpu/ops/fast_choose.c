@@ -99,9 +99,17 @@ static void score_positions(const frit_task *task, const row *at, frit_range pos
     }
 }
 
-static void offer_position(room *r, const float *scores, int64_t begin, int64_t n)
+// Positions of a block, of which only the last can be chosen.
+static int64_t block_of(const frit_task *task)
 {
-    for (int64_t i = 0; i < n; i++) frit_best_offer(&r->best, scores[i], (int32_t)(begin + i));
+    return task->node->choose.block > 1 ? task->node->choose.block : 1;
+}
+
+static void offer_position(const frit_task *task, room *r, const float *scores, int64_t begin, int64_t n)
+{
+    const int64_t block = block_of(task);
+    for (int64_t i = block - 1 - begin % block; i < n; i += block)
+        frit_best_offer(&r->best, scores[i], (int32_t)(begin + i));
 }
 
 static void write_chosen(const frit_task *task, const row *at, room *r)
@@ -116,7 +124,8 @@ static void write_all_positions(const frit_task *task, const row *at)
 {
     const int64_t n = task->node->shape[1];
     float *y = task->y + at->t * n;
-    for (int64_t i = 0; i < n; i++) y[i] = i < at->n_seen ? (float)i : -1;
+    const int64_t block = block_of(task), n_blocks = at->n_seen / block;
+    for (int64_t i = 0; i < n; i++) y[i] = i < n_blocks ? (float)((i + 1) * block - 1) : -1;
 }
 
 static void choose_row(const frit_task *task, const row *at, room *r)
@@ -126,7 +135,7 @@ static void choose_row(const frit_task *task, const row *at, room *r)
     for (int64_t p = 0, next; p < at->n_seen; p = next) {
         next = p + FRIT_ATTEND_ROWS < at->n_seen ? p + FRIT_ATTEND_ROWS : at->n_seen;
         score_positions(task, at, (frit_range){p, next}, r, r->scores);
-        offer_position(r, r->scores, p, next - p);
+        offer_position(task, r, r->scores, p, next - p);
     }
     write_chosen(task, at, r);
 }
@@ -158,7 +167,7 @@ static row row_at(const frit_seq *seq, int64_t i)
 // Number of items of a row.
 static int64_t n_items(const frit_task *task, const row *at)
 {
-    const bool all = at->n_seen <= task->node->shape[1];
+    const bool all = at->n_seen / block_of(task) <= task->node->shape[1];
     return all || !is_decode(task) ? 1 : (at->n_seen + CHUNK - 1) / CHUNK;
 }
 
@@ -195,7 +204,7 @@ void frit_fast_choose(const frit_task *task, frit_share share)
             const int64_t n = n_items(task, &at);
             for (int64_t chunk = 0; chunk < n; chunk++, item++) {
                 if (!frit_share_has(share, item)) continue;
-                if (at.n_seen <= task->node->shape[1])
+                if (at.n_seen / block_of(task) <= task->node->shape[1])
                     write_all_positions(task, &at);
                 else if (is_decode(task))
                     score_chunk(task, &at, chunk, &r);
@@ -217,9 +226,9 @@ void frit_fast_choose_finish(const frit_task *task, frit_share share)
     for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++)
         for (int64_t i = 0; i < batch->seqs[i_seq].n_rows; i++) {
             const row at = row_at(&batch->seqs[i_seq], i);
-            if (at.n_seen <= task->node->shape[1] || !frit_share_has(share, at.t)) continue;
+            if (at.n_seen / block_of(task) <= task->node->shape[1] || !frit_share_has(share, at.t)) continue;
             r.best.n = 0;
-            offer_position(&r, scores_of(task, at.t), 0, at.n_seen);
+            offer_position(task, &r, scores_of(task, at.t), 0, at.n_seen);
             write_chosen(task, &at, &r);
         }
 }

@@ -10,3 +10,4 @@ double frit_ref_dot(const float *a, const float *b, int64_t n);
 size_t frit_ref_experts_mix_workspace_bytes(const frit_node *node);
 size_t frit_ref_choose_workspace_bytes(const frit_node *node);
 size_t frit_ref_attend_workspace_bytes(const frit_node *node);
+size_t frit_ref_attend_blocks_workspace_bytes(const frit_node *node);

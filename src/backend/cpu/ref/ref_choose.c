@@ -38,6 +38,7 @@ void frit_ref_choose(const frit_task *task, frit_share share)
     const frit_cache_layer *layer = &task->env->cache->layers[node->choose.layer];
     const frit_cache_side *side = &layer->index;
     const int64_t n_head = node->src[0]->shape[1], dim = side->dim, n = node->shape[1];
+    const int64_t block = node->choose.block > 1 ? node->choose.block : 1;
     room r = take_room(node, frit_task_workspace(task, share));
     for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
         const frit_seq *seq = &batch->seqs[i_seq];
@@ -49,7 +50,7 @@ void frit_ref_choose(const frit_task *task, frit_share share)
             memcpy(r.q, task->x[0] + t * n_head * dim, (size_t)(n_head * dim) * sizeof(float));
             for (int64_t h = 0; h < n_head; h++) frit_hadamard(r.q + h * dim, dim, side->hadamard);
             r.best.n = 0;
-            for (int64_t p = 0; p <= seq->n_past + i; p++) {
+            for (int64_t p = block - 1; p <= seq->n_past + i; p += block) {
                 double score = 0;
                 frit_dtype_get(side->dtype)->decode(frit_cache_at(side, pages, p, 0), r.key, dim);
                 for (int64_t h = 0; h < n_head; h++) {

@@ -19,7 +19,8 @@ void frit_ref_rope(const frit_task *task, frit_share share)
         float *y = task->y + row * head_dim;
         memcpy(y, x, (size_t)head_dim * sizeof(float));   // elements that do not rotate
         for (int64_t i = 0; i < n_pairs; i++) {
-            const double angle = (double)positions[row / n_heads] * inv_freq[i] / (factors ? factors[i] : 1);
+            const double angle = (double)(positions[row / n_heads] + rope->shift) *
+                                 (rope->is_back ? -inv_freq[i] : inv_freq[i]) / (factors ? factors[i] : 1);
             const double c = cos(angle) * rope->magnitude, s = sin(angle) * rope->magnitude;
             const int64_t a = rope->offset + (rope->style == FRIT_ROPE_INTERLEAVED ? 2 * i : i);
             const int64_t b = rope->offset + (rope->style == FRIT_ROPE_INTERLEAVED ? 2 * i + 1 : i + n_pairs);

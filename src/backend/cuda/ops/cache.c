@@ -45,7 +45,7 @@ bool frit_cuda_cache_fits(const frit_node *node)
 {
     const frit_node *first = node->src[0];
     if (node->op == FRIT_OP_CHOOSE)
-        return frit_cuda_width(first) <= MOST_DIM &&
+        return node->choose.block <= 1 && frit_cuda_width(first) <= MOST_DIM &&
                first->shape[1] * frit_cuda_width(first) * (int64_t)sizeof(float) <= MOST_SHARED - 4096;
     for (int i = 0; i < node->n_src && node->op == FRIT_OP_KV_WRITE; i++)
         if (frit_cuda_width(node->src[i]) > MOST_DIM) return false;

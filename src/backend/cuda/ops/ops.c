@@ -216,6 +216,11 @@ static frit_status lower_mix_streams(frit_exec *exec, const frit_node *node)
     return FRIT_OK;
 }
 
+static bool rope_fits(const frit_node *node)
+{
+    return node->rope.shift == 0 && !node->rope.is_back;
+}
+
 static frit_status lower_rope(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
@@ -304,7 +309,7 @@ static const op_row rows[FRIT_OP_COUNT] = {
                        .has_tensor_products = true},
     [FRIT_OP_GATHER_EXPERTS] = {.lower = lower_by_route, .kernel = "plain_gather_experts"},
     [FRIT_OP_MIX] = {.lower = lower_by_route, .kernel = "plain_mix"},
-    [FRIT_OP_ROPE] = {.lower = lower_rope},
+    [FRIT_OP_ROPE] = {.fits = rope_fits, .lower = lower_rope},
     [FRIT_OP_KV_WRITE] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_write},
     [FRIT_OP_ATTEND] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_attend},
     [FRIT_OP_INDEX_WRITE] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_write},

@@ -212,7 +212,8 @@ static bool rope_fits(const frit_node *node)
 {
     const frit_node *frequencies = frit_node_storage(node->src[2]);
     const frit_node *factors = node->n_src > 3 && node->src[3] ? frit_node_storage(node->src[3]) : NULL;
-    return frequencies->op == FRIT_OP_WEIGHT && (!factors || factors->op == FRIT_OP_WEIGHT);
+    return node->rope.shift == 0 && !node->rope.is_back && frequencies->op == FRIT_OP_WEIGHT &&
+           (!factors || factors->op == FRIT_OP_WEIGHT);
 }
 
 static frit_status lower_rope(frit_exec *exec, const frit_fusion *fusion)
