@@ -79,12 +79,14 @@ static frit_status add_pair(adapter_conversion *c, const frit_adapter_pair *pair
     if (order.permuted > 0 && n_rows % order.head != 0)
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %lld rows, expected a multiple of %lld", pair->b.name,
                          (long long)n_rows, (long long)order.head);
-    if (pair->magnitudes.name)
-        return frit_fail(
-            FRIT_E_UNSUPPORTED,
-            "tensor '%s' has magnitudes (DoRA), for which GGUF has no form; expected the PEFT folder itself "
-            "with --lora",
-            pair->magnitudes.name);
+    const frit_tensor *column = pair->magnitudes.name ? &pair->magnitudes
+                                : pair->factors.name  ? &pair->factors
+                                                      : &pair->bias;
+    if (column->name)
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "tensor '%s' has magnitudes (DoRA), factors (IA3) or biases, for which GGUF has no form; "
+                         "expected the PEFT folder itself with --lora",
+                         column->name);
     FRIT_TRY(add_side(c, pair->name, 'a', &pair->a, 1, &as_is));
     return add_side(c, pair->name, 'b', &pair->b, c->has_alpha ? 1 : pair->scale, &order);
 }

@@ -16,10 +16,13 @@
 #include "format/checkpoint.h"
 
 typedef struct frit_adapter_pair {
-    const char *name;         // of the model's tensor
-    frit_tensor a, b;         // with their names in the file
-    float scale;              // alpha / rank, or the file's own value
-    frit_tensor magnitudes;   // [n_out, 1], rows in the order of b's rows; no name: none
+    const char *name;   // of the model's tensor
+    frit_tensor a, b;   // with their names in the file
+    float scale;        // alpha / rank, or the file's own value
+    // Columns [n_out, 1], rows in the order of b's rows; no name: none.
+    frit_tensor magnitudes;
+    frit_tensor factors;   // the product with its bias is multiplied by them
+    frit_tensor bias;      // instead of the product's bias
 } frit_adapter_pair;
 
 typedef struct frit_adapter_file {

@@ -6,15 +6,18 @@
 //                                  base_model.model.MODULE.lora_embedding_A [r, tokens], .lora_embedding_B [out, r]
 //                                  base_model.model.MODULE.lora_magnitude_vector [out] (DoRA)
 //                                  base_model.model.MODULE.base_layer.weight: the model's own, which is not read
+//                                  base_model.model.MODULE.base_layer.bias [out]: instead of the model's own
+//                                  base_model.model.MODULE.weight: a whole matrix (modules_to_save)
+//                                  base_model.model.MODULE.token_adapter.trainable_tokens_delta [n, width]: whole rows
+//                                  base_model.model.MODULE.ia3_l [out, 1], [1, in]: factors (IA3)
 //
 // MODULE is named as in the model's own folder, so the rows of its family give the GGUF name; experts become stacks.
 // The family is the first one of the model's architecture that has rows for all modules. An adapter of all experts at
 // once (target_parameters) names the first parameter of a layer "experts.base_layer" and the second one "experts".
-#include "format/adapter.h"
+#include "format/adapter_peft.h"
 
 #include "base/check.h"
 #include "base/grow.h"
-#include "format/hf/hf.h"
 #include "format/json.h"
 #include "format/safetensors.h"
 
@@ -25,34 +28,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const uint64_t max_config_bytes = 16 << 20;
-static const char weights_name[] = "adapter_model.safetensors", config_name[] = "adapter_config.json";
+static const char config_name[] = "adapter_config.json";
 static const char prefix[] = "base_model.model.";
-
-typedef struct peft_module {   // both sides of a pair, and the matrix that it changes
-    frit_hf_matrix matrix;
-    const char *name;   // in the folder of the text model
-    const char *full;   // in the adapter
-    bool is_table, is_parameter;
-    frit_tensor a, b, m;   // m: magnitudes. No name: missing
-} peft_module;
-
-typedef struct peft {
-    frit_adapter_file *file;
-    const frit_checkpoint *base;
-    json_t *config;
-    frit_checkpoint shown;   // for rewrites: the base's metadata and the adapter's memory
-    frit_hf hf;
-    double r, alpha;
-    bool by_root;   // the scale is alpha / sqrt(r)
-    bool is_dora, has_parameters;
-    const frit_log *log;
-    const char *left_out;   // the first module that does not belong to the text model
-    size_t n_left_out;
-    peft_module *modules;
-    size_t n, capacity;
-    frit_map index;   // module name -> index in `modules`
-} peft;
 
 // ------------------------------------------------------------------------------- configuration
 
@@ -74,26 +51,20 @@ static frit_status read_config(peft *p)
         const char *key, *sentence;
     } unknown[] = {
         {"lora_bias", "lora_bias: adapters with biases are not supported"},
-        {"modules_to_save", "modules_to_save: adapters that replace whole modules are not supported"},
         {"alora_invocation_tokens", "alora_invocation_tokens: adapters that start at certain tokens are not "
                                     "supported"},
         {"layer_replication", "layer_replication: adapters that repeat layers are not supported"},
-        {"trainable_token_indices", "trainable_token_indices: adapters that replace rows of embeddings are not "
-                                    "supported"},
     };
     const char *folder = p->file->ckpt->path;
     const char *type = json_string_value(json_object_get(p->config, "peft_type"));
-    const char *bias = json_string_value(json_object_get(p->config, "bias"));
     const json_t *r = json_object_get(p->config, "r"), *alpha = json_object_get(p->config, "lora_alpha");
-    if (!type || strcmp(type, "LORA") != 0)
-        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s/%s: peft_type is '%.40s', only LORA is supported", folder,
-                              config_name, type ? type : "absent");
-    if (bias && strcmp(bias, "none") != 0)
-        return frit_fail_file(FRIT_E_UNSUPPORTED,
-                              "%s/%s: bias is '%.40s', only adapters without biases (none) are supported", folder,
-                              config_name, bias);
+    p->is_ia3 = type && strcmp(type, "IA3") == 0;
+    if (!type || (strcmp(type, "LORA") != 0 && !p->is_ia3))
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s/%s: peft_type is '%.40s', only LORA and IA3 are supported",
+                              folder, config_name, type ? type : "absent");
     for (size_t i = 0; i < FRIT_COUNT(unknown); i++)
         if (is_set(json_object_get(p->config, unknown[i].key))) return refuse(p, unknown[i].sentence);
+    if (p->is_ia3) return FRIT_OK;
     p->r = json_number_value(r);
     p->alpha = json_is_null(alpha) || !alpha ? 8 : json_number_value(alpha);
     if (!(p->r >= 1 && p->r <= 1 << 16) || floor(p->r) != p->r)
@@ -176,10 +147,17 @@ static char side_of(const char *name, size_t *n_module, bool *is_table)
         const char *suffix;
         char side;
         bool is_table;
-    } sides[] = {{".lora_A.weight", 'a', false},         {".lora_B.weight", 'b', false},
-                 {".lora_embedding_A", 'a', true},       {".lora_embedding_B", 'b', true},
-                 {".lora_magnitude_vector", 'm', false}, {".lora_magnitude_vector.weight", 'm', false},
-                 {".base_layer.weight", '-', false}};
+    } sides[] = {{".lora_A.weight", 'a', false},
+                 {".lora_B.weight", 'b', false},
+                 {".lora_embedding_A", 'a', true},
+                 {".lora_embedding_B", 'b', true},
+                 {".lora_magnitude_vector", 'm', false},
+                 {".lora_magnitude_vector.weight", 'm', false},
+                 {".base_layer.weight", '-', false},
+                 {".base_layer.bias", 'c', false},
+                 {".ia3_l", 'l', false},
+                 {".token_adapter.trainable_tokens_delta", 't', false},
+                 {".token_adapter.base_layer.weight", '-', false}};
     const size_t n = strlen(name), n_prefix = sizeof prefix - 1;
     for (size_t i = 0; i < FRIT_COUNT(sides); i++) {
         const size_t n_suffix = strlen(sides[i].suffix);
@@ -189,7 +167,12 @@ static char side_of(const char *name, size_t *n_module, bool *is_table)
         *is_table = sides[i].is_table;
         return sides[i].side;
     }
-    return 0;
+    const size_t n_suffix = strlen(".weight");
+    if (n <= n_prefix + n_suffix || strncmp(name, prefix, n_prefix) != 0 || strcmp(name + n - n_suffix, ".weight") != 0)
+        return 0;
+    *n_module = n - n_prefix - n_suffix;
+    *is_table = false;
+    return strstr(name, ".lora_") ? 0 : 'w';
 }
 
 // In a multimodal model "language_model.model.norm" or "model.language_model.norm" is "model.norm" of the text model.
@@ -243,8 +226,9 @@ static frit_status add_module(peft *p, const char *name, bool is_table, peft_mod
     return FRIT_OK;
 }
 
-// Stores magnitudes as one column; published adapters have [out], [1, out] or [out, 1].
-static frit_status take_magnitudes(peft_module *m, const frit_tensor *tensor, const frit_safetensors_entry *entry)
+// Stores magnitudes or biases as one column; published adapters have [out], [1, out] or [out, 1].
+static frit_status take_column(const peft_module *m, frit_tensor *out, const frit_tensor *tensor,
+                               const frit_safetensors_entry *entry)
 {
     const int64_t n = frit_tensor_n_elems(tensor);
     bool is_vector = tensor->n_dims > 0 && tensor->n_dims <= 2 && frit_dtype_get(tensor->dtype)->block_elems == 1;
@@ -253,11 +237,11 @@ static frit_status take_magnitudes(peft_module *m, const frit_tensor *tensor, co
         return frit_fail_file(m->is_table ? FRIT_E_UNSUPPORTED : FRIT_E_FORMAT, "%s: tensor '%s': %s", entry->path,
                               entry->name,
                               m->is_table ? "magnitudes (DoRA) of embeddings are not supported"
-                                          : "expected a vector of magnitudes in a plain number format");
-    m->m = *tensor;
-    m->m.n_dims = 2;
-    m->m.shape[0] = n;
-    m->m.shape[1] = 1;
+                                          : "expected a vector in a plain number format");
+    *out = *tensor;
+    out->n_dims = 2;
+    out->shape[0] = n;
+    out->shape[1] = 1;
     return FRIT_OK;
 }
 
@@ -282,13 +266,20 @@ static frit_status take(void *ctx, const frit_safetensors_entry *entry)
     int64_t at;
     peft_module *m = frit_map_get(&p->index, frit_str_of(name), &at) ? &p->modules[at] : NULL;
     if (!m) FRIT_TRY(add_module(p, name, is_table, &m));
+    if (is_table) m->is_table = true;
     frit_tensor tensor;
     FRIT_TRY(frit_safetensors_to_tensor(entry, &tensor));
-    if (side == 'm') return take_magnitudes(m, &tensor, entry);
-    if (tensor.n_dims != 2 || m->is_table != is_table || frit_dtype_get(tensor.dtype)->block_elems != 1)
+    if (side == 'm') return take_column(m, &m->m, &tensor, entry);
+    if (side == 'c') return take_column(m, &m->bias, &tensor, entry);
+    if (tensor.n_dims != 2 || (m->is_table != is_table && (side == 'a' || side == 'b')) ||
+        frit_dtype_get(tensor.dtype)->block_elems != 1)
         return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' is not a matrix in a plain number format", entry->path,
                               entry->name);
-    *(side == 'a' ? &m->a : &m->b) = tensor;
+    *(side == 'a'   ? &m->a
+      : side == 'b' ? &m->b
+      : side == 'w' ? &m->whole
+      : side == 't' ? &m->tokens
+                    : &m->factors) = tensor;
     return FRIT_OK;
 }
 
@@ -341,6 +332,9 @@ static frit_status rewrite(peft *p, peft_module *m)
     if (m->is_table) return frit_hf_transpose(&p->hf, &m->a, false);   // [tokens, rank]
     if (!row->rewrite || row->rewrite == frit_hf_transpose) return FRIT_OK;
     if (row->rewrite == frit_hf_ungroup_qkv && m->m.name) FRIT_TRY(row->rewrite(&p->hf, &m->m, false));
+    if (row->rewrite == frit_hf_ungroup_qkv && m->bias.name)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: biases of '%s' are not supported: GGUF has them in another form",
+                              p->file->ckpt->path, m->name);
     if (row->rewrite == frit_hf_ungroup_qkv) return row->rewrite(&p->hf, &m->b, false);
     return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: GGUF has it in another form",
                           p->file->ckpt->path, m->name);
@@ -374,7 +368,7 @@ static frit_status stack(peft *p, frit_tensor *all, const frit_tensor *one, int6
 
 static frit_status add_pair(peft *p, peft_module *m)
 {
-    frit_adapter_pair pair = {.a = m->a, .b = m->b, .magnitudes = m->m};
+    frit_adapter_pair pair = {.a = m->a, .b = m->b, .magnitudes = m->m, .bias = m->bias};
     pair.name = frit_arena_text(&p->file->ckpt->arena, m->matrix.name, strlen(m->matrix.name));
     if (!pair.name) return frit_fail_memory(128, "a tensor's name");
     const int64_t rank = m->b.shape[m->b.n_dims - 1];
@@ -466,29 +460,85 @@ static frit_status add_experts(peft *p, peft_module *first)
     return add_pair(p, first);
 }
 
+// A module without a pair is a whole matrix, rows of a table, or factors.
+static bool has_more(const peft_module *m)
+{
+    return m->whole.name || m->tokens.name || m->factors.name;
+}
+
+static frit_status check_module(const peft *p, const peft_module *m)
+{
+    const char *path = p->file->ckpt->path;
+    const bool is_pair = m->a.name && m->b.name, has_none = !m->a.name && !m->b.name;
+    if (has_more(m) && has_none && !m->m.name && !m->bias.name) {
+        if (m->matrix.expert < 0 && (m->factors.name != NULL) == p->is_ia3) return FRIT_OK;
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: the adapter of module '%s' is not supported", path, m->full);
+    }
+    if (has_more(m) || p->is_ia3)
+        return frit_fail_file(FRIT_E_FORMAT, "%s: module '%s' has more than one kind of adapter", path, m->full);
+    if (!is_pair)
+        return frit_fail_file(FRIT_E_FORMAT, "%s: module '%s' has a tensor %s, expected also %s", path, m->full,
+                              m->a.name      ? "A"
+                              : m->b.name    ? "B"
+                              : m->bias.name ? "of biases"
+                                             : "of magnitudes",
+                              m->a.name ? "B" : "A");
+    if ((m->m.name != NULL) != p->is_dora && (m->m.name || !m->is_table))
+        return frit_fail_file(FRIT_E_FORMAT, "%s: module '%s' has %s, but %s says use_dora: %s", path, m->full,
+                              m->m.name ? "magnitudes" : "no magnitudes", config_name, p->is_dora ? "true" : "false");
+    const bool is_plain = m->matrix.expert < 0 && !m->is_parameter && !m->is_table;
+    if (!is_plain && (p->is_dora || m->bias.name))
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: module '%s': magnitudes (DoRA) and biases of experts and embeddings are not "
+                              "supported",
+                              path, m->full);
+    if (m->m.name && m->bias.name)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: module '%s': magnitudes (DoRA) beside biases are not supported",
+                              path, m->full);
+    return FRIT_OK;
+}
+
+// True if the adapter has a tensor of a module with this name, or with a longer name that ends with it.
+static bool has_tensor_of(const peft *p, const char *name, bool whole)
+{
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < p->n; i++) {
+        const size_t n_full = strlen(p->modules[i].full);
+        const frit_tensor *tensor = whole ? &p->modules[i].whole : &p->modules[i].tokens;
+        if (tensor->name && n_full >= n && strcmp(p->modules[i].full + n_full - n, name) == 0) return true;
+    }
+    return false;
+}
+
+// Checks that the tensors that the configuration announces are there.
+static frit_status check_announced(const peft *p)
+{
+    const json_t *saved = json_object_get(p->config, "modules_to_save"), *item;
+    const char *missing = NULL, *key;
+    json_t *ids;
+    size_t i;
+    json_array_foreach(saved, i, item)
+    {
+        const char *name = json_string_value(item);
+        if (name && !has_tensor_of(p, name, true)) missing = name;
+    }
+    json_object_foreach((json_t *)(uintptr_t)json_object_get(p->config, "trainable_token_indices"), key, ids)
+    {
+        if (!has_tensor_of(p, key, false)) missing = key;
+    }
+    if (!missing) return FRIT_OK;
+    return frit_fail_file(FRIT_E_FORMAT,
+                          "%s: %s replaces '%.60s' (modules_to_save, trainable_token_indices), but no "
+                          "tensor of it is there",
+                          p->file->ckpt->path, config_name, missing);
+}
+
 static frit_status make_pairs(peft *p)
 {
     FRIT_TRY(find_family(p));
+    FRIT_TRY(check_announced(p));
     p->file->rope_style = p->hf.family->rope_style;
-    for (size_t i = 0; i < p->n; i++) {
-        const peft_module *m = &p->modules[i];
-        if (!m->a.name || !m->b.name)
-            return frit_fail_file(FRIT_E_FORMAT, "%s: module '%s' has a tensor %s, expected also %s",
-                                  p->file->ckpt->path, m->full,
-                                  m->a.name   ? "A"
-                                  : m->b.name ? "B"
-                                              : "of magnitudes",
-                                  m->a.name ? "B" : "A");
-        if ((m->m.name != NULL) != p->is_dora && (m->m.name || !m->is_table))
-            return frit_fail_file(FRIT_E_FORMAT, "%s: module '%s' has %s, but %s says use_dora: %s",
-                                  p->file->ckpt->path, m->full, m->m.name ? "magnitudes" : "no magnitudes", config_name,
-                                  p->is_dora ? "true" : "false");
-        if (p->is_dora && (m->matrix.expert >= 0 || m->is_parameter || m->is_table))
-            return frit_fail_file(FRIT_E_UNSUPPORTED,
-                                  "%s: module '%s': magnitudes (DoRA) of experts and embeddings are not "
-                                  "supported",
-                                  p->file->ckpt->path, m->full);
-    }
+    for (size_t i = 0; i < p->n; i++) FRIT_TRY(check_module(p, &p->modules[i]));
     for (size_t i = 0; i < p->n; i++) {
         peft_module *m = &p->modules[i];
         if (m->is_parameter) {
@@ -496,6 +546,12 @@ static frit_status make_pairs(peft *p)
             continue;
         }
         if (!m->matrix.row) continue;
+        if (has_more(m)) {
+            FRIT_TRY(m->whole.name    ? frit_peft_add_whole(p, m)
+                     : m->tokens.name ? frit_peft_add_tokens(p, m)
+                                      : frit_peft_add_factors(p, m));
+            continue;
+        }
         if (m->matrix.expert >= 0) {
             FRIT_TRY(add_experts(p, m));
             continue;
@@ -539,120 +595,5 @@ frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoin
     frit_map_free(&p.index);
     file->arena = p.shown.arena;
     json_decref(root);
-    return status;
-}
-
-// ------------------------------------------------------------------------------- the folder
-
-static bool ends_with(const char *text, const char *suffix)
-{
-    const size_t n = strlen(text), n_suffix = strlen(suffix);
-    return n >= n_suffix && strcmp(text + n - n_suffix, suffix) == 0;
-}
-
-bool frit_adapter_is_peft(const char *path)
-{
-    return frit_path_get_kind(path) == FRIT_PATH_FOLDER || ends_with(path, weights_name);
-}
-
-static const char *join(frit_arena *arena, const char *folder, const char *name)
-{
-    const size_t n = strlen(folder) + strlen(name) + 2;
-    char *path = frit_arena_alloc(arena, n, 1);
-    if (path) snprintf(path, n, "%s/%s", folder, name);
-    return path;
-}
-
-static frit_status open_weights(frit_adapter_file *file, const char *folder, const frit_checkpoint_options *options,
-                                frit_file **out)
-{
-    frit_arena *arena = &file->ckpt->arena;
-    const char *path = join(arena, folder, weights_name), *pickle = join(arena, folder, "adapter_model.bin");
-    if (!path || !pickle) return frit_fail_memory(strlen(folder), "a path");
-    if (frit_path_get_kind(path) != FRIT_PATH_FILE) {
-        if (frit_path_get_kind(pickle) == FRIT_PATH_FILE)
-            return frit_fail_file(
-                FRIT_E_UNSUPPORTED,
-                "%s: the adapter is a Python pickle (adapter_model.bin), which can run code and is never "
-                "opened; convert it to safetensors",
-                folder);
-        return frit_fail_file(FRIT_E_NOT_FOUND, "%s: has no %s", folder, weights_name);
-    }
-    FRIT_TRY(frit_file_open(out, path, options && options->no_mmap));
-    return frit_checkpoint_add_file(file->ckpt, *out);
-}
-
-// The folder of an adapter, from its own path or the path of its weights.
-static frit_status folder_of(const char *path, frit_buf *folder)
-{
-    const bool is_folder = frit_path_get_kind(path) == FRIT_PATH_FOLDER;
-    const size_t n = strlen(path), n_file = is_folder ? 0 : sizeof weights_name - 1;
-    frit_buf_printf(folder, "%.*s", (int)(n - n_file), path);
-    while (folder->len > 1 && folder->data[folder->len - 1] == '/') folder->data[--folder->len] = 0;
-    if (folder->len == 0) frit_buf_text(folder, ".");
-    return folder->failed ? frit_fail_memory(n, "a path") : FRIT_OK;
-}
-
-// Reads adapter_config.json; *text is malloc'd.
-static frit_status read_config_file(const char *folder, char **text, size_t *n)
-{
-    frit_buf path = {0};
-    frit_buf_printf(&path, "%s/%s", folder, config_name);
-    frit_status status = path.failed ? frit_fail_memory(path.len, "a path") : FRIT_OK;
-    if (status == FRIT_OK && frit_path_get_kind(path.data) != FRIT_PATH_FILE)
-        status =
-            frit_fail_file(FRIT_E_NOT_FOUND, "%s: has no %s, expected a PEFT adapter's folder", folder, config_name);
-    if (status == FRIT_OK) status = frit_file_read(path.data, max_config_bytes, text, n);
-    frit_buf_free(&path);
-    return status;
-}
-
-bool frit_adapter_has_config(const char *path)
-{
-    frit_buf folder = {0};
-    char *text = NULL;
-    size_t n;
-    const bool has = folder_of(path, &folder) == FRIT_OK && read_config_file(folder.data, &text, &n) == FRIT_OK;
-    free(text);
-    frit_buf_free(&folder);
-    return has;
-}
-
-frit_status frit_adapter_base_of(const char *path, frit_buf *out)
-{
-    frit_buf folder = {0};
-    char *text = NULL;
-    size_t n = 0;
-    frit_status status = folder_of(path, &folder);
-    if (status == FRIT_OK) status = read_config_file(folder.data, &text, &n);
-    json_t *config = status == FRIT_OK ? frit_json_read(text, n, 0, NULL) : NULL;
-    const char *base = json_string_value(json_object_get(config, "base_model_name_or_path"));
-    if (base) frit_buf_text(out, base);
-    if (out->failed) status = frit_fail_memory(n, "a path");
-    json_decref(config);
-    free(text);
-    frit_buf_free(&folder);
-    return status;
-}
-
-frit_status frit_adapter_open_peft(frit_adapter_file *file, const char *path, const frit_checkpoint *base,
-                                   const frit_checkpoint_options *options)
-{
-    frit_buf folder = {0};
-    char *config = NULL;
-    size_t n_config;
-    frit_status status = folder_of(path, &folder);
-    if (status == FRIT_OK) status = frit_checkpoint_new(&file->ckpt, folder.data);
-    if (status == FRIT_OK) status = read_config_file(folder.data, &config, &n_config);
-    frit_buf_free(&folder);
-    FRIT_TRY(status);
-    const char *at = file->ckpt->path, *slash = strrchr(at, '/');
-    frit_file *weights = NULL;
-    file->name = slash ? slash + 1 : at;
-    status = open_weights(file, at, options, &weights);
-    if (status == FRIT_OK)
-        status = frit_adapter_read_peft(file, base, config, n_config, frit_file_data(weights), frit_file_size(weights),
-                                        options ? options->log : NULL);
-    free(config);
     return status;
 }

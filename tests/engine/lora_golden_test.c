@@ -24,13 +24,13 @@ static const adapted adapters[] = {
     {"experts-qwen3_moe", true, NULL},
     {"layers-to-transform", true, NULL},
     {"fan-in-fan-out", true, NULL},
-    {"bias", false, "bias is 'lora_only', only adapters without biases (none) are supported"},
-    {"modules-to-save", false, "modules_to_save: adapters that replace whole modules are not supported"},
-    {"trainable-tokens", false, "trainable_token_indices: adapters that replace rows of embeddings are not supported"},
-    {"ia3", false, "peft_type is 'IA3', only LORA is supported"},
-    {"loha", false, "peft_type is 'LOHA', only LORA is supported"},
-    {"lokr", false, "peft_type is 'LOKR', only LORA is supported"},
-    {"vera", false, "peft_type is 'VERA', only LORA is supported"},
+    {"bias", false, NULL},
+    {"modules-to-save", true, NULL},
+    {"trainable-tokens", true, NULL},
+    {"ia3", false, NULL},
+    {"loha", false, "peft_type is 'LOHA', only LORA and IA3 are supported"},
+    {"lokr", false, "peft_type is 'LOKR', only LORA and IA3 are supported"},
+    {"vera", false, "peft_type is 'VERA', only LORA and IA3 are supported"},
 };
 
 typedef struct golden {

@@ -189,6 +189,37 @@ static frit_status set_magnitudes(frit_adapter *adapter, const frit_adapter_pair
     return multiply_b_by_gains(adapter, gain->data, low);
 }
 
+// Sets gains and shifts from factors of the product, or from another bias than the model's.
+static frit_status set_factors(frit_adapter *adapter, const frit_adapter_pair *pair, const frit_row_order *order,
+                               frit_low_rank *low)
+{
+    const bool is_bias = pair->bias.name != NULL;
+    const frit_tensor *column = is_bias ? &pair->bias : &pair->factors, *own = bias_of(adapter->model, pair->name);
+    const int64_t n = pair->b.shape[0];
+    frit_tensor like = *column, *gain, *shift;
+    uint8_t *gains, *shifts;
+    if (!column->name) return FRIT_OK;
+    if (pair->b.n_dims != 2 || frit_tensor_n_elems(column) != n)
+        return frit_fail(FRIT_E_INVALID, "tensor '%s' has %lld numbers, expected %lld for '%s'", column->name,
+                         (long long)frit_tensor_n_elems(column), (long long)n, pair->name);
+    FRIT_TRY(check_finite(column));
+    like.n_dims = 1;
+    like.shape[0] = n, like.shape[1] = 1;
+    FRIT_TRY(make_tensor(adapter, &like, FRIT_DTYPE_F32, &gain, &gains));
+    FRIT_TRY(make_tensor(adapter, &like, FRIT_DTYPE_F32, &shift, &shifts));
+    float *numbers = (float *)(void *)(is_bias ? shifts : gains), *sorted = calloc((size_t)n, sizeof *sorted);
+    if (!sorted) return frit_fail_memory((size_t)n * sizeof *sorted, column->name);
+    frit_status status = frit_tensor_decode_rows(column, 0, n, sorted);
+    for (int64_t o = 0; o < n; o++) numbers[o] = sorted[frit_row_order_source(order, o)] - (is_bias ? 0 : 1);
+    const bool has_own = is_bias && own && frit_tensor_n_elems(own) == n;
+    if (status == FRIT_OK && has_own) status = frit_tensor_decode_rows(own, 0, n / own->shape[own->n_dims - 1], sorted);
+    for (int64_t o = 0; o < n && has_own; o++) numbers[o] -= sorted[o];
+    free(sorted);
+    low->gain = gain;
+    low->shift = shift;
+    return status;
+}
+
 static frit_status set_pair(frit_adapter *adapter, const frit_adapter_pair *pair)
 {
     const frit_tensor *base;
@@ -204,6 +235,7 @@ static frit_status set_pair(frit_adapter *adapter, const frit_adapter_pair *pair
     FRIT_TRY(find_order(adapter, pair, &order));
     FRIT_TRY(set_a(adapter, &pair->a, low));
     FRIT_TRY(transpose_b(adapter, &pair->b, &order, low));
+    FRIT_TRY(set_factors(adapter, pair, &order, low));
     return set_magnitudes(adapter, pair, base, &order, low);
 }
 
