@@ -212,6 +212,8 @@ static void prompts_are_read_by_name(void **state)
     write_text("config_sentence_transformers.json", "{\"prompts\":[]}");
     assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "prompts is not an object");
     write_text("config_sentence_transformers.json", "{}");
+    write_text("sentence_bert_config.json", "{\"max_seq_length\":0}");
+    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "max_seq_length is not a number from 1");
     write_text("sentence_bert_config.json", "{\"do_lower_case\":true}");
     assert_fails(open_tiny(&ckpt), FRIT_E_UNSUPPORTED, "do_lower_case is true");
 }

@@ -272,6 +272,19 @@ static frit_status check_case(const char *folder, const json_t *config)
                           folder);
 }
 
+// Writes the number of tokens to which texts are cut.
+static frit_status add_length(const frit_hf *hf, const char *folder, const json_t *config)
+{
+    const json_t *length = json_object_get(config, "max_seq_length");
+    if (!length || json_is_null(length)) return FRIT_OK;
+    if (!json_is_integer(length) || json_integer_value(length) < 1 || json_integer_value(length) > 1 << 30)
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s/sentence_bert_config.json: max_seq_length is not a number from 1 to %d", folder,
+                              1 << 30);
+    const frit_value value = {.type = FRIT_VALUE_U32, .u = (uint64_t)json_integer_value(length)};
+    return frit_meta_add(&hf->ckpt->meta, frit_str_of("frit.embed.max_length"), value);
+}
+
 frit_status frit_hf_add_modules(const frit_hf *hf, const char *folder, const frit_checkpoint_options *options)
 {
     modules m = {.hf = hf, .folder = folder, .options = options};
@@ -282,6 +295,7 @@ frit_status frit_hf_add_modules(const frit_hf *hf, const char *folder, const fri
     if (status == FRIT_OK && prompts) status = frit_hf_add_prompts(hf, folder, prompts);
     if (status == FRIT_OK) status = frit_hf_load_object(folder, NULL, "sentence_bert_config.json", &text);
     if (status == FRIT_OK && text) status = check_case(folder, text);
+    if (status == FRIT_OK && text) status = add_length(hf, folder, text);
     json_decref(list);
     json_decref(prompts);
     json_decref(text);
