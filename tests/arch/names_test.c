@@ -56,11 +56,11 @@ static void no_other_file_names_an_architecture(void **state)
     assert_in_range(n, 100, 10000);
 }
 
-static void the_page_of_models_has_a_row_for_every_architecture(void **state)
+// Fails unless the file has a row that begins in this way for every architecture.
+static void expect_rows(const char *file, const char *before, const char *after)
 {
-    (void)state;
     char path[512];
-    snprintf(path, sizeof path, "%s/docs/models.md", FRIT_SOURCE_DIR);
+    snprintf(path, sizeof path, "%s/%s", FRIT_SOURCE_DIR, file);
     size_t n_bytes;
     char *text = read_file(path, &n_bytes);
     text = realloc(text, n_bytes + 1);
@@ -68,17 +68,24 @@ static void the_page_of_models_has_a_row_for_every_architecture(void **state)
     const frit_arch *arch;
     for (size_t i = 0; (arch = frit_arch_get(i)); i++) {
         char row[64];
-        snprintf(row, sizeof row, "| `%s` |", arch->name);
-        if (!strstr(text, row)) fail_msg("docs/models.md has no row '%s'", row);
+        snprintf(row, sizeof row, "%s%s%s", before, arch->name, after);
+        if (!strstr(text, row)) fail_msg("%s has no row '%s'", file, row);
     }
     free(text);
+}
+
+static void the_page_and_the_help_of_models_have_a_row_for_every_architecture(void **state)
+{
+    (void)state;
+    expect_rows("docs/models.md", "| `", "` |");
+    expect_rows("apps/frit/cli/models.def", ", \"", "\", ");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_other_file_names_an_architecture),
-        cmocka_unit_test(the_page_of_models_has_a_row_for_every_architecture),
+        cmocka_unit_test(the_page_and_the_help_of_models_have_a_row_for_every_architecture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

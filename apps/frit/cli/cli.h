@@ -74,6 +74,7 @@ extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cl
 const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
 const cli_command *cli_command_find(const char *name);   // NULL if unknown
 int cli_unknown_command(const char *name);               // prints an error with similar names; returns CLI_USAGE
+void cli_print_models(void);                             // help_models.c: the architectures, by family
 const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
 int cli_main(int argc, char **argv);                     // runs the command that argv names; returns the exit code
 

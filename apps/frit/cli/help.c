@@ -231,7 +231,8 @@ static void print_overview(void)
         &out,
         "\nA model is a GGUF file, a safetensors file or a Hugging Face folder, or the name of one, as 'frit help "
         "pull' lists; without one the bundled model is used. 'frit MODEL' is a conversation.\n"
-        "'frit help COMMAND' tells more; 'frit --version' the version.\n\nExit codes:\n");
+        "'frit help COMMAND' tells more, 'frit help models' which models run; 'frit --version' the version.\n\nExit "
+        "codes:\n");
     add_exit_codes(&out);
     cli_wrap_print(stdout, width_of_help(), out.data);
     free(out.data);
@@ -331,6 +332,10 @@ static int run_help(void *ctx)
         print_exit_codes();
         return CLI_DONE;
     }
+    if (strcmp(topic, "models") == 0) {
+        cli_print_models();
+        return CLI_DONE;
+    }
     const cli_command *command = cli_command_find(topic);
     if (!command) return cli_unknown_command(topic);
     print_command(command, args->help.all);
@@ -341,9 +346,9 @@ static const cli_group help_groups[] = {{"Options", help_rows, offsetof(help_arg
 
 const cli_command cli_command_help = {
     .name = "help",
-    .usage = "[COMMAND | exit-codes] [--all | --man]",
+    .usage = "[COMMAND | models | exit-codes] [--all | --man]",
     .summary = "tell about frit or one of its commands",
-    .details = "  frit help run\n  frit help run --all\n  frit help --man > frit.1",
+    .details = "  frit help run\n  frit help run --all\n  frit help models\n  frit help --man > frit.1",
     .max_positional = 1,
     .args_bytes = sizeof(help_args),
     .groups = help_groups,

@@ -311,7 +311,8 @@ void frit_fast_rope_table(const frit_task *task, frit_share share)
     for (int64_t t = r.begin; t < r.end; t++) {
         float *cosines = table + t * 2 * n_pairs, *sines = cosines + n_pairs;
         for (int64_t i = 0; i < n_pairs; i++) {
-            const double angle = (double)(positions[t] + rope->shift) * (rope->is_back ? -inv_freq[i] : inv_freq[i]) / (factors ? factors[i] : 1);
+            const double angle = (double)(positions[t] + rope->shift) * (rope->is_back ? -inv_freq[i] : inv_freq[i]) /
+                                 (factors ? factors[i] : 1);
             cosines[i] = (float)(cos(angle) * rope->magnitude);
             sines[i] = (float)(sin(angle) * rope->magnitude);
         }

@@ -69,8 +69,9 @@ static frit_status add_hash_layers(const frit_hf *hf)
         const char *name = json_string_value(type);
         const bool is_hash = name && strcmp(name, "hash_moe") == 0;
         if (!name || (!is_hash && strcmp(name, "moe") != 0) || (is_hash && (double)i != n))
-            return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: mlp_layer_types[%zu] is '%.40s', expected hash_moe, then moe",
-                                  hf->path, i, name ? name : "not text");
+            return frit_fail_file(FRIT_E_UNSUPPORTED,
+                                  "%s: mlp_layer_types[%zu] is '%.40s', expected hash_moe, then moe", hf->path, i,
+                                  name ? name : "not text");
         n += is_hash;
     }
     return frit_hf_add_number(hf, "hash_layer_count", FRIT_HF_COUNT, n);
