@@ -241,6 +241,61 @@ frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_ro
     return FRIT_OK;
 }
 
+// ------------------------------------------------------------------------------------------------- ranges
+
+typedef struct ranged {
+    frit_recipe base;
+    int64_t begin, n;      // rows of each matrix
+    uint64_t first_byte;   // of each row of the part
+} ranged;
+
+// Rows of a range of each matrix.
+static void make_row_range(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
+{
+    const ranged *r = (const ranged *)recipe;
+    const frit_tensor *part = recipe->parts;
+    const uint64_t row_bytes = frit_tensor_row_bytes(part);
+    const int64_t height = part->shape[part->n_dims - 2];
+    for (int64_t done = 0, now; done < n; done += now) {
+        const int64_t matrix = (begin + done) / r->n, i = (begin + done) % r->n;
+        now = n - done < r->n - i ? n - done : r->n - i;
+        frit_tensor_read(part, matrix * height + r->begin + i, now, rows + (uint64_t)done * row_bytes, scratch);
+    }
+}
+
+// A range of the columns of each row.
+static void make_column_range(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
+{
+    const ranged *r = (const ranged *)recipe;
+    const frit_tensor *part = recipe->parts;
+    const size_t n_bytes = (size_t)frit_dtype_row_bytes(part->dtype, r->n);
+    uint8_t *below = scratch + aligned((size_t)frit_tensor_row_bytes(part));
+    for (int64_t i = 0; i < n; i++)
+        memcpy(rows + (size_t)i * n_bytes, frit_tensor_rows(part, begin + i, 1, scratch, below) + r->first_byte,
+               n_bytes);
+}
+
+frit_status frit_tensor_range(frit_arena *arena, frit_tensor *tensor, int axis, int64_t begin, int64_t n)
+{
+    const int last = tensor->n_dims - 1, block = frit_dtype_get(tensor->dtype)->block_elems;
+    const bool is_columns = axis == last;
+    assert(axis >= 1 && axis >= last - 1 && begin >= 0 && n > 0 && begin + n <= tensor->shape[axis]);
+    if (is_columns && (begin % block != 0 || n % block != 0))
+        return frit_fail(FRIT_E_INVALID, "tensor '%s': columns %lld to %lld are not whole blocks of %d", tensor->name,
+                         (long long)begin, (long long)(begin + n), block);
+    ranged *r = new_recipe(arena, tensor, sizeof *r);
+    if (!r) return frit_fail_memory(sizeof *r, tensor->name);
+    r->begin = begin;
+    r->n = n;
+    r->first_byte = is_columns ? frit_dtype_row_bytes(tensor->dtype, begin) : 0;
+    r->base.make = is_columns ? make_column_range : make_row_range;
+    r->base.scratch_bytes = frit_tensor_scratch_bytes(tensor);
+    if (is_columns) r->base.scratch_bytes += aligned((size_t)frit_tensor_row_bytes(tensor));
+    tensor->shape[axis] = n;
+    become(tensor, &r->base);
+    return FRIT_OK;
+}
+
 static void make_transposed(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
 {
     (void)scratch;

@@ -61,6 +61,8 @@ frit_status frit_reorder_columns(frit_arena *arena, frit_tensor *tensor, frit_ro
 // Element i of a vector is element source(order, i) of the old one. Computed at once.
 frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order,
                                  int64_t n);
+// Indices [begin, begin + n) of a dimension after the first; of the last dimension whole blocks.
+frit_status frit_tensor_range(frit_arena *arena, frit_tensor *tensor, int axis, int64_t begin, int64_t n);
 // Transposes the last two dimensions. The data must be in memory.
 frit_status frit_transpose(frit_arena *arena, frit_tensor *tensor);
 // Converts to f32 and multiplies each row by its own of n factors, or all rows by one. Factors are borrowed.
