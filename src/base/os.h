@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/os.h: operating system primitives for thread.c, background.c and topology.c only.
+// base/os.h: operating system primitives for thread.c, background.c, meeting.c and topology.c only.
 //
 // A word is a counter that threads can sleep on, as with a futex: a sleeper passes the value that it has seen and
 // does not sleep if the word has changed. A wake-up without sleepers costs one load.
