@@ -19,6 +19,7 @@
 #pragma once
 #include "backend/store.h"
 #include "base/log.h"
+#include "base/thread/meeting.h"
 #include "graph/weight_use.h"
 
 #include "frit_tools.h"
@@ -72,6 +73,7 @@ typedef struct frit_device_options {
     bool coarse;                        // products with floats may round their inputs to bf16 if that is faster
     frit_stores *stores;                // the model's stores, which devices share; NULL: the device has its own
     const frit_device_target *target;   // opens this GPU instead of one of the machine; NULL: none
+    int32_t number, n_members;          // member `number` of a group of devices of the backend; n_members 0: no group
     const frit_log *log;
 } frit_device_options;
 
@@ -85,6 +87,8 @@ typedef struct frit_device_info {
     // A decode step with more sequences may round differently (frit_plan_options.joins_sequences). 0: none does.
     int32_t joins_above;
     uint64_t free_bytes;   // free memory of the device; 0: it uses the host's memory
+    int32_t n_ranks;       // a group of devices (group.h): how many; 0: one device
+    bool is_exact;         // a group whose sums do not depend on the number of ranks (graph/shard.h)
 } frit_device_info;
 
 // Memory for weights. Each tensor counts once.
@@ -120,10 +124,16 @@ typedef struct frit_backend {
     frit_status (*open)(frit_device **out, const frit_device_options *options);
     void (*close)(frit_device *device);   // NULL is allowed
     void (*info)(const frit_device *device, frit_device_info *info);
+    // Makes the device a member of a group of devices of its kind (group.h), before it loads anything. NULL: it cannot
+    // be one.
+    frit_status (*join)(frit_device *device, const frit_rank *rank);
 
     // `alloc` returns zeroed memory; the system backs its pages when they are touched, if it can. `map` returns the
     // address at which the host may read and write it while the queue is empty, or NULL.
     frit_status (*alloc)(frit_device *device, uint64_t n_bytes, frit_memory **out);
+    // Memory for the layers of a cache, which are laid out in n_bytes: a group gives each rank its part of them, and
+    // reads and writes them as if they lay there whole. NULL: `alloc` is called.
+    frit_status (*alloc_cache)(frit_device *device, const frit_cache *cache, uint64_t n_bytes, frit_memory **out);
     void (*free)(frit_device *device, frit_memory *memory);   // NULL is allowed
     void *(*map)(const frit_memory *memory);
     // read and write copy from and to the host, and have finished when they return. copy copies within the device.

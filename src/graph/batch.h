@@ -94,6 +94,7 @@ typedef struct frit_cache_spec {
     bool v_in_k;                       // values are the first v_dim elements of keys
     int32_t index_dim;                 // elements of an index key (op choose); 0: none
     bool of_source;                    // positions of an encoder-decoder's source instead of the text
+    int32_t n_parts;                   // equal parts of the heads that the ranks of a group have; 0, 1: all heads each
 } frit_cache_spec;
 
 // The keys or the values of one layer: page i starts at pages + i * page_bytes, with other layers between, and has rows

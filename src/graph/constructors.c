@@ -332,3 +332,18 @@ int frit_node_adapts(const frit_node *node, int i)
     if (!(node->adapts >> i & 1)) return -1;
     return frit_node_n_own(node) + (i == 1 ? (int)(node->adapts & 1) : 0);
 }
+
+frit_node *frit_reduce_node(frit_graph *g, frit_node *x, int32_t n_ranks)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_REDUCE, .src = {x}, .ranks = {n_ranks, n_ranks, 1}});
+}
+
+frit_node *frit_gather_node(frit_graph *g, frit_node *x, frit_ranks ranks)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_GATHER, .src = {x}, .ranks = ranks});
+}
+
+frit_node *frit_part_node(frit_graph *g, frit_node *x, frit_ranks ranks)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_PART, .src = {x}, .ranks = ranks});
+}

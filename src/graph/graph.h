@@ -15,7 +15,7 @@
 #include "graph/batch.h"
 
 typedef enum frit_op {
-#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, formula) FRIT_OP_##NAME,
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, cut, formula) FRIT_OP_##NAME,
 #include "graph/ops.def"
 #undef OP
     FRIT_OP_COUNT
@@ -164,6 +164,19 @@ typedef struct frit_experts_glu {
     bool weigh;
 } frit_experts_glu;
 
+// A group of ranks (shard.h), for the ops that exchange values among them. The dimension `axis` is cut into n_parts
+// equal parts; rank r has part r * n_parts / n.
+typedef struct frit_ranks {
+    int32_t n, n_parts, axis;
+} frit_ranks;
+
+// The part of a tensor that each rank of a group reads: of `size` indices from `begin` on in the dimension `axis`, the
+// n_parts equal parts number r * n_parts / n_ranks + leaf. n_ranks is 1 if all ranks read the same part.
+typedef struct frit_shard_cut {
+    int32_t axis, n_ranks, n_parts, leaf;   // n_parts 0: the whole tensor
+    int64_t begin, size;
+} frit_shard_cut;
+
 enum { FRIT_MAX_SOURCES = 6 };
 
 typedef struct frit_node {
@@ -181,9 +194,11 @@ typedef struct frit_node {
     unsigned adapts;
     frit_adapted adapted[2];   // by bit of `adapts`; ADAPT_DOWN and ADAPT_UP use the first
     union {
-        frit_input input;   // INPUT
-        float eps;          // *_NORM
-        float factor;       // SCALE, SOFTCAP, GAUSSIAN_TOPK; LINEAR: 0 means no factor
+        frit_input input;     // INPUT
+        frit_shard_cut cut;   // WEIGHT: shape is that of a part
+        frit_ranks ranks;     // REDUCE, GATHER, PART
+        float eps;            // *_NORM
+        float factor;         // SCALE, SOFTCAP, GAUSSIAN_TOPK; LINEAR: 0 means no factor
         struct {
             float low, high;
         } clamp;                        // CLAMP
@@ -314,6 +329,9 @@ frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, frit_a
 // y [T, n_out] or [T, k, n_out]; h is the result of frit_adapt_down.
 frit_node *frit_adapt_up(frit_graph *g, frit_node *y, frit_node *h, frit_adapted adapted);
 frit_node *frit_steer(frit_graph *g, frit_node *x, int32_t layer);
+frit_node *frit_reduce_node(frit_graph *g, frit_node *x, int32_t n_ranks);
+frit_node *frit_gather_node(frit_graph *g, frit_node *x, frit_ranks ranks);
+frit_node *frit_part_node(frit_graph *g, frit_node *x, frit_ranks ranks);
 
 // True for integer inputs of the step: token ids, positions, output rows.
 bool frit_node_is_ids(const frit_node *node);

@@ -7,14 +7,14 @@
 #include <stdio.h>
 
 static const frit_op_row rows[] = {
-#define OP(NAME, name, min_src, max_src, sources, attr, shape, which_rows, formula) \
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, which_rows, cut, formula) \
     {#name, min_src, max_src, sources, formula, FRIT_OP_ROWS_##which_rows},
 #include "graph/ops.def"
 #undef OP
 };
 
 static const frit_shape_rule rules[] = {
-#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, formula) frit_shape_##shape,
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, cut, formula) frit_shape_##shape,
 #include "graph/ops.def"
 #undef OP
 };

@@ -7,7 +7,7 @@
 // (RESHAPE, ATTEND), the rule checks it. An error names the op, what was found and what is expected.
 typedef frit_status (*frit_shape_rule)(frit_node *node);
 
-#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, formula) \
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, cut, formula) \
     frit_status frit_shape_##shape(frit_node *node);
 #include "graph/ops.def"
 #undef OP

@@ -110,6 +110,25 @@ static void extend_for_prologue(planner *p, int k)
         }
 }
 
+static bool is_exchange(const frit_node *node)
+{
+    return node->op == FRIT_OP_REDUCE || node->op == FRIT_OP_GATHER;
+}
+
+// Other ranks may read the source of an exchange until they come to the next one.
+static void extend_exchanged(planner *p)
+{
+    const frit_phases *phases = &p->plan->phases;
+    int phase = phases->n, next = phases->n;
+    for (int k = phases->n_fusions - 1; k >= 0; k--) {
+        const frit_fusion *fusion = &phases->fusions[k];
+        if (!is_exchange(fusion->nodes[0])) continue;
+        if (fusion->phase != phase) next = phase, phase = fusion->phase;
+        buffer *b = p->buffer_of[frit_node_storage(fusion->nodes[0]->src[0])->id];
+        if (b && b->last < next) b->last = next;
+    }
+}
+
 static frit_status set_lifetimes(planner *p, bool early_prologues)
 {
     const frit_phases *phases = &p->plan->phases;
@@ -118,6 +137,7 @@ static frit_status set_lifetimes(planner *p, bool early_prologues)
         extend_sources(p, k, phases->fusions[k].phase);
         if (early_prologues && frit_phases_is_prologue(phases, k)) extend_for_prologue(p, k);
     }
+    extend_exchanged(p);
     for (int i = -1; i < p->g->n_results; i++) {
         const frit_node *read = i < 0 ? p->g->output : p->g->results[i];
         if (!read || frit_node_is_write(read)) continue;
@@ -230,6 +250,7 @@ frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_op
     plan->decode_kernels = with.decode_kernels;
     plan->joins_sequences = with.joins_sequences;
     plan->streams = with.streams;
+    plan->no_fuse = with.no_fuse;
     plan->n_rows = graph->max_rows;
     plan->n_outs = graph->max_outs;
     frit_arena arena = {0};

@@ -13,6 +13,8 @@
 // fusions of a phase may run at once, except that a prologue runs before the products that read it and an epilogue
 // after them. The sources of a prologue live as long as its result, so that products may compute it for themselves.
 //
+// In a group of ranks (shard.h), what an exchange reads lives until the next exchange: other ranks may be later.
+//
 // Results of other graphs that the graph reads are in separate memory, its inputs, and exist before it runs.
 //
 // A plan is made for at most max_rows rows. frit_plan_set_rows narrows it to the rows of a step without allocating. A
@@ -31,6 +33,7 @@ typedef struct frit_plan {
     bool decode_kernels;      // copied from the options
     bool joins_sequences;     // copied from the options
     bool streams;             // copied from the options
+    bool no_fuse;             // copied from the options
 } frit_plan;
 
 typedef struct frit_plan_options {

@@ -143,8 +143,15 @@ static void print_adapted(const frit_node *node, frit_buf *out)
     if (node->adapted[0].first_row != 0) frit_buf_printf(out, " first=%lld", (long long)node->adapted[0].first_row);
 }
 
+static void print_ranks(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " ranks=%d", (int)node->ranks.n);
+    if (node->op != FRIT_OP_REDUCE)
+        frit_buf_printf(out, " parts=%d axis=%d", (int)node->ranks.n_parts, (int)node->ranks.axis);
+}
+
 static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = {
-#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, formula) print_##attr,
+#define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, cut, formula) print_##attr,
 #include "graph/ops.def"
 #undef OP
 };

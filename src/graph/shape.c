@@ -521,3 +521,29 @@ frit_status frit_shape_steer(frit_node *node)
     FRIT_TRY(frit_shape_like_0(node));
     return node->n_dims == 2 ? FRIT_OK : fail_value(node, 0, "rows of hidden states");
 }
+
+static frit_status check_ranks(const frit_node *node)
+{
+    const frit_ranks *r = &node->ranks;
+    const bool fits = is_f32(node->src[0]) && r->axis >= 1 && r->axis < node->src[0]->n_dims && r->n_parts >= 1 &&
+                      r->n >= r->n_parts && r->n % r->n_parts == 0;
+    return fits ? FRIT_OK : fail_value(node, 0, "a dimension to cut after the rows, and parts that divide the ranks");
+}
+
+frit_status frit_shape_gather(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    FRIT_TRY(check_ranks(node));
+    node->shape[node->ranks.axis] *= node->ranks.n_parts;
+    return FRIT_OK;
+}
+
+frit_status frit_shape_part(frit_node *node)
+{
+    FRIT_TRY(frit_shape_like_0(node));
+    FRIT_TRY(check_ranks(node));
+    int64_t *n = &node->shape[node->ranks.axis];
+    if (*n % node->ranks.n_parts != 0) return fail_value(node, 0, "a dimension that the parts divide");
+    *n /= node->ranks.n_parts;
+    return FRIT_OK;
+}

@@ -20,6 +20,9 @@ typedef struct evaluation {
     const int32_t *tokens, *out_rows;
     double **values;   // [n_nodes], NULL: not yet computed
     evaluate_cache *cache;
+    struct evaluation *ranks;   // [n_ranks]: the ranks of a group, with their graphs; NULL: none
+    const frit_graph *graphs;
+    int n_ranks, rank;
 } evaluation;
 
 static inline const double *evaluate_node(evaluation *e, const frit_node *node);
@@ -245,6 +248,39 @@ static inline void evaluate_rows(const frit_node *node, const double *x, const d
     for (int64_t t = 0; t < node->shape[0]; t++) memcpy(y + t * n, x + (int64_t)rows[t] * n, (size_t)n * sizeof *y);
 }
 
+// The source of an exchange, as rank r computes it.
+static inline const double *evaluate_of_rank(evaluation *e, const frit_node *node, int r)
+{
+    return evaluate_node(&e->ranks[r], e->graphs[r].nodes[node->src[0]->id]);
+}
+
+static inline void evaluate_reduce(evaluation *e, const frit_node *node, double *y)
+{
+    for (int r = 0; r < e->n_ranks; r++) {
+        const double *x = evaluate_of_rank(e, node, r);
+        for (int64_t i = 0; i < frit_node_elems(node); i++) y[i] += x[i];
+    }
+}
+
+// Copies a part between the ranks' value and the whole one.
+static inline void evaluate_cut(const frit_node *part, const frit_ranks *ranks, int index, const double *from,
+                                double *to, bool gathers)
+{
+    int64_t n_outer = 1, n = 1;
+    for (int i = 0; i < part->n_dims; i++) *(i < ranks->axis ? &n_outer : &n) *= part->shape[i];
+    for (int64_t i = 0; i < n_outer; i++) {
+        const int64_t whole = (i * ranks->n_parts + index) * n;
+        memcpy(to + (gathers ? whole : i * n), from + (gathers ? i * n : whole), (size_t)n * sizeof *to);
+    }
+}
+
+static inline void evaluate_gather(evaluation *e, const frit_node *node, double *y)
+{
+    const frit_ranks *ranks = &node->ranks;
+    for (int p = 0; p < ranks->n_parts; p++)
+        evaluate_cut(node->src[0], ranks, p, evaluate_of_rank(e, node, p * ranks->n / ranks->n_parts), y, true);
+}
+
 static inline void evaluate_op(evaluation *e, const frit_node *node, const double *const src[], double *y)
 {
     int64_t n = node->shape[node->n_dims - 1], size = frit_node_elems(node), n_rows = n > 0 ? size / n : 0;
@@ -282,6 +318,19 @@ static inline void evaluate_op(evaluation *e, const frit_node *node, const doubl
         break;
     case FRIT_OP_ATTEND:
         evaluate_attend(e->cache, node, src[0], y);
+        break;
+    case FRIT_OP_REDUCE:
+        evaluate_reduce(e, node, y);
+        break;
+    case FRIT_OP_GATHER:
+        evaluate_gather(e, node, y);
+        break;
+    case FRIT_OP_PART:
+        evaluate_cut(node, &node->ranks, e->rank * node->ranks.n_parts / node->ranks.n, src[0], y, false);
+        break;
+    case FRIT_OP_SLICE:
+        for (int64_t t = 0; t < n_rows; t++)
+            memcpy(y + t * n, src[0] + t * frit_node_width(node->src[0]) + node->begin, (size_t)n * sizeof *y);
         break;
     default:
         evaluate_elementwise(node, src, y);

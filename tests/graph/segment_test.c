@@ -60,7 +60,10 @@ static float *evaluate_segments(const frit_segments *s)
         const frit_segment *segment = &s->list[i];
         const frit_graph *g = &segment->graph;
         evaluation *e = &all[i];
-        *e = (evaluation){tokens, out_rows, calloc((size_t)g->n_nodes + 1, sizeof *e->values), &cache};
+        *e = (evaluation){.tokens = tokens,
+                          .out_rows = out_rows,
+                          .values = calloc((size_t)g->n_nodes + 1, sizeof *e->values),
+                          .cache = &cache};
         for (int k = 0; k < segment->n_inputs; k++) {
             const frit_crossing *c = &segment->inputs[k];
             assert_true(c->from < i);

@@ -29,13 +29,38 @@ static frit_status find_isa(const char *name, const frit_isa **out)
     return status;
 }
 
+// A member of a group has its part of the CPUs, which are sorted by memory node.
+static void take_part(frit_topology *t, const frit_device_options *options)
+{
+    frit_nodes *nodes = &t->nodes;
+    const int32_t n = options->n_members, i = options->number % n;
+    const int begin = nodes->n_cpus * i / n, end = nodes->n_cpus * (i + 1) / n;
+    t->n_cores = t->n_cores > n ? t->n_cores / n : 1;
+    t->n_fast_cores = t->n_fast_cores > n ? t->n_fast_cores / n : 1;
+    nodes->n = 1;
+    nodes->n_cpus = end - begin;
+    memmove(nodes->cpus, nodes->cpus + begin, (size_t)(end - begin) * sizeof *nodes->cpus);
+    nodes->first[0] = 0;
+    nodes->first[1] = (int16_t)(end - begin);
+}
+
+// Number of threads of a member: its part of the given number.
+static int32_t threads_of_member(const frit_device_options *options, int32_t n_threads)
+{
+    const int32_t n = options->n_members;
+    if (n == 0 || n_threads == 0) return n_threads;
+    return n_threads > n ? n_threads / n : 1;
+}
+
 // The threads of the options, or by the number of cores. Slow cores would delay the fast ones in decode steps, which
 // wait for memory; prefill gains from all cores.
 static frit_status open_pools(frit_cpu_device *device, const frit_device_options *options)
 {
     const frit_topology *t = &device->topology;
-    const int decode = options->n_threads ? options->n_threads : t->n_fast_cores;
-    int prefill = options->n_threads_batch ? options->n_threads_batch : options->n_threads;
+    const int32_t n_threads = threads_of_member(options, options->n_threads);
+    const int32_t n_threads_batch = threads_of_member(options, options->n_threads_batch);
+    const int decode = n_threads ? n_threads : t->n_fast_cores;
+    int prefill = n_threads_batch ? n_threads_batch : n_threads;
     if (prefill == 0) prefill = t->n_cores;
     FRIT_TRY(frit_pool_new(&device->prefill_pool, prefill));
     device->decode_pool = device->prefill_pool;
@@ -58,7 +83,18 @@ static void place_thread(void *ctx, int thread, int n_threads)
 
 void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool)
 {
-    if (device->topology.nodes.n > 1) frit_pool_run(pool, place_thread, &device->topology.nodes);
+    if (device->topology.nodes.n > 1 || device->is_pinned) frit_pool_run(pool, place_thread, &device->topology.nodes);
+}
+
+// The threads of a member stay on its CPUs, but for the thread that calls the engine, which calls member 0.
+static void pin_member(frit_cpu_device *device, const frit_device_options *options)
+{
+    const frit_nodes *nodes = &device->topology.nodes;
+    if (nodes->n_cpus == 0 || (options->numa && strcmp(options->numa, "off") == 0)) return;
+    device->is_pinned = true;
+    if (options->number > 0) frit_nodes_stay(nodes, 0);
+    frit_cpu_place_threads(device, device->prefill_pool);
+    if (device->decode_pool != device->prefill_pool) frit_cpu_place_threads(device, device->decode_pool);
 }
 
 static void open_nodes(frit_cpu_device *device, const frit_device_options *options)
@@ -161,6 +197,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     frit_cpu_device *device = calloc(1, sizeof *device);
     if (!device) return frit_fail_memory(sizeof *device, "the CPU device");
     frit_topology_get(&device->topology);
+    if (options->n_members > 0) take_part(&device->topology, options);
     frit_status status = open_pools(device, options);
     device->reference = reference;
     const char *decode_isa =
@@ -172,7 +209,10 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
         cpu_close(&device->base);
         return status;
     }
-    open_nodes(device, options);
+    if (options->n_members > 0)
+        pin_member(device, options);
+    else
+        open_nodes(device, options);
     device->base.backend = &frit_backend_cpu;
     device->isa = frit_isa_install(&device->prefill_kernels, cap, options->deterministic ? FRIT_FOR_ANY : FRIT_FOR_ALL);
     device->has_prefill_kernels = !reference && strcmp(decode_isa, device->isa) != 0;
@@ -180,6 +220,12 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     device->mixes_classes = device->has_prefill_kernels && can_mix_classes(device);
     if (reference) device->isa = reference_name;
     *out = &device->base;
+    return FRIT_OK;
+}
+
+static frit_status cpu_join(frit_device *base, const frit_rank *rank)
+{
+    ((frit_cpu_device *)base)->rank = *rank;
     return FRIT_OK;
 }
 
@@ -317,6 +363,7 @@ const frit_backend frit_backend_cpu = {
     .picks = true,
     .open = cpu_open,
     .close = cpu_close,
+    .join = cpu_join,
     .info = cpu_info,
     .alloc = cpu_alloc,
     .free = cpu_free,

@@ -36,6 +36,8 @@ typedef struct frit_cpu_device {
     frit_token *tokens, *picked;   // [tokens_capacity]: resolved input tokens; tokens that the last step picked
     int32_t tokens_capacity, n_picked;
     frit_cpu_adapters adapters;
+    frit_rank rank;   // without a meeting: the device is in no group
+    bool is_pinned;   // all threads stay on the CPUs of `topology`
 } frit_cpu_device;
 
 static inline int frit_cpu_most_threads(const frit_cpu_device *device)

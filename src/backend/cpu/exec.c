@@ -57,6 +57,14 @@ static bool is_short(const frit_action *a)
            a->pieces == frit_pieces_of_convert || a->pieces == frit_pieces_of_reference;
 }
 
+// Waits until all ranks have what the exchange reads. If one of them failed, the step fails, and results do not count.
+static void exchange(const frit_task *task)
+{
+    const frit_rank *at = task->env->ranks;
+    if (frit_meeting_join(at->meeting, at->rank, task->x[0], (const void **)task->of_ranks)) return;
+    for (int i = 0; i < at->n; i++) task->of_ranks[i] = task->x[0];
+}
+
 // Threads claim pieces by number: a hundred short pieces beside a few pieces of a product would leave the product to
 // one thread.
 static int open_phase(void *ctx, int i, int *grain)
@@ -70,6 +78,7 @@ static int open_phase(void *ctx, int i, int *grain)
         all_short = all_short && (!exec->actions[k].pieces || is_short(&exec->actions[k]));
     for (int k = p->first; k < p->first + p->n; k++) {
         frit_action *a = &exec->actions[k];
+        if (a->task.of_ranks) exchange(&a->task);
         a->n_pieces = pieces_of(a, p);
         if (!all_short && is_short(a) && a->n_pieces > w->n_threads) a->n_pieces = w->n_threads;
         n += a->n_pieces;
@@ -177,8 +186,8 @@ static void give_output(frit_cpu_device *device, const frit_exec *exec, frit_poo
     output->rows = rows;
 }
 
-frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch *input, frit_step_output *output,
-                            frit_ticket *ticket)
+static frit_status run(frit_device *base, frit_exec *exec, const frit_batch *input, frit_step_output *output,
+                       frit_ticket *ticket)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
     frit_profile *profile = device->profile;
@@ -205,6 +214,21 @@ frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch
     return FRIT_OK;
 }
 
+// A run of a rank ends when all ranks have read its results.
+frit_status frit_cpu_submit(frit_device *base, frit_exec *exec, const frit_batch *input, frit_step_output *output,
+                            frit_ticket *ticket)
+{
+    const frit_rank *at = &((const frit_cpu_device *)base)->rank;
+    const frit_status status = run(base, exec, input, output, ticket);
+    const void *all[FRIT_MEETING_MAX];
+    if (!at->meeting) return status;
+    if (status != FRIT_OK)
+        frit_meeting_break(at->meeting, at->rank);
+    else if (!frit_meeting_join(at->meeting, at->rank, NULL, all))
+        return frit_fail(FRIT_E_INTERNAL, "cpu: another rank of the group failed");
+    return status;
+}
+
 int frit_cpu_exec_n_phases(const frit_exec *exec)
 {
     return exec->n_open;
@@ -228,6 +252,7 @@ void frit_cpu_exec_free(frit_device *base, frit_exec *exec)
     free(exec->actions);
     free(exec->phases);
     free(exec->ups);
+    free(exec->of_ranks);
     free(exec->inputs);
     free(exec->layers);
     free(exec);

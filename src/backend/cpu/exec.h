@@ -40,7 +40,8 @@ struct frit_exec {
     frit_action *actions;
     frit_exec_phase *phases;
     frit_act_input *inputs;
-    frit_task *ups;   // second products of GLU (frit_task.up)
+    frit_task *ups;           // second products of GLU (frit_task.up)
+    const float **of_ranks;   // frit_task.of_ranks of all exchanges; NULL: the device is in no group
     int n_actions, n_phases, n_inputs;
     int n_open;                 // phases of the last run that had any pieces
     frit_cache cache;           // with the addresses of its layers

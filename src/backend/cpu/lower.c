@@ -168,6 +168,8 @@ static frit_task task_of_node(lowering *l, const frit_node *node)
     }
     if (node->op == FRIT_OP_ROPE && fast) task.shared = l->exec->scratch.bytes + frit_lower_find_rope(l, node)->offset;
     if (op->shared_bytes) task.shared = l->exec->scratch.bytes + l->shared_offset;
+    if (l->exec->of_ranks && (node->op == FRIT_OP_REDUCE || node->op == FRIT_OP_GATHER))
+        task.of_ranks = l->exec->of_ranks + (ptrdiff_t)l->n_exchanges++ * l->device->rank.n;
     return task;
 }
 
@@ -421,6 +423,8 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_
     exec->scratch.base.device = exec->given.base.device = &device->base;
     exec->decode.cache = exec->prefill.cache = &exec->cache;
     exec->decode.adapters = exec->prefill.adapters = &device->adapters;
+    exec->decode.ranks = exec->prefill.ranks = device->rank.meeting ? &device->rank : NULL;
+    if (device->rank.meeting) exec->of_ranks = calloc(n_fusions * (size_t)device->rank.n + 1, sizeof *exec->of_ranks);
     exec->decode.kernels = &device->decode_kernels;
     exec->prefill.kernels = device->has_prefill_kernels ? &device->prefill_kernels : &device->decode_kernels;
     exec->decode.decode_kernels = exec->prefill.decode_kernels = &device->decode_kernels;
@@ -428,7 +432,8 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_
     exec->phases = calloc(n_actions, sizeof *exec->phases);
     exec->inputs = calloc(4 * n_fusions + 1, sizeof *exec->inputs);
     exec->ups = calloc(n_fusions + 1, sizeof *exec->ups);
-    const bool has_all = exec->actions && exec->phases && exec->inputs && exec->ups;
+    const bool has_all =
+        exec->actions && exec->phases && exec->inputs && exec->ups && (exec->of_ranks || !device->rank.meeting);
     if (has_all && frit_cpu_cache_bind(&exec->cache, &exec->layers, cache) == FRIT_OK) return exec;
     frit_cpu_exec_free(&device->base, exec);
     return NULL;

@@ -52,7 +52,7 @@ typedef struct lowering {
     input_info *inputs;   // [exec->n_inputs]
     input_buffer *buffers;
     rope_table *ropes;
-    int n_buffers, n_ropes, n_ups;
+    int n_buffers, n_ropes, n_ups, n_exchanges;
     uint64_t n_bytes;   // all memory so far
     uint64_t per_thread_bytes[FRIT_FORM_COUNT], thread_row_bytes;
     uint64_t per_thread_offsets[FRIT_FORM_COUNT];

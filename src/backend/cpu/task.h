@@ -12,6 +12,7 @@
 //     }
 #pragma once
 #include "backend/cpu/kernels.h"
+#include "base/thread/meeting.h"
 #include "graph/plan.h"
 
 #include <math.h>
@@ -37,6 +38,7 @@ typedef struct frit_task_env {
     frit_out_row *taken;   // as in frit_step_output
     const frit_cache *cache;
     const frit_cpu_adapters *adapters;
+    const frit_rank *ranks;   // the device's place in a group; NULL: none
     uint8_t *workspaces;      // one for each thread
     size_t workspace_bytes;   // bytes of one workspace, a multiple of FRIT_CPU_ALIGN
     size_t inputs_offset;     // offset in a workspace of the part that survives a task (act_input.h)
@@ -61,6 +63,7 @@ typedef struct frit_task {
     float *y;                             // the result of the node; for products, the result of the last fused node
     const float *x[FRIT_MAX_SOURCES];     // sources that are activations or vectors of the model; else NULL
     const uint8_t *w[FRIT_MAX_SOURCES];   // sources that are matrices of the model: their bytes; else NULL
+    const float **of_ranks;               // REDUCE and GATHER in a group: x[0] of each rank; else NULL
     frit_fused_node fused[FRIT_FUSION_NODES - 1];
     int n_fused;
     const struct frit_task *up;   // GLU: the product of the second matrix

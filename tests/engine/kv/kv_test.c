@@ -79,9 +79,9 @@ static frit_status check(const frit_cache_spec *specs, int32_t n_layers, frit_kv
 }
 
 static const frit_cache_spec specs[3] = {
-    {FRIT_CACHE_KV, 2, 16, 8, 0, 0, false, 0, false},
-    {FRIT_CACHE_NONE, 0, 0, 0, 0, 0, false, 0, false},
-    {FRIT_CACHE_KV, 1, 4, 4, 0, 0, false, 0, false},
+    {FRIT_CACHE_KV, 2, 16, 8, 0, 0, false, 0, false, 0},
+    {FRIT_CACHE_NONE, 0, 0, 0, 0, 0, false, 0, false, 0},
+    {FRIT_CACHE_KV, 1, 4, 4, 0, 0, false, 0, false, 0},
 };
 
 static void pages_of_all_layers_lie_apart(void **state)
