@@ -324,7 +324,8 @@ typedef struct frit_machine {
     double int8_tops;       // measured: 10^12 int8 multiply and add operations per second
     double float_tops;      // measured: 10^12 float multiply and add operations per second, with bf16 if it is faster
                             // than f32
-    uint64_t reserved[8];
+    int64_t n_nodes;        // memory (NUMA) nodes
+    uint64_t reserved[7];
 } frit_machine;
 
 // Sets the names and, if n_threads > 0, measures for about a second.

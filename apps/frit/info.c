@@ -108,6 +108,16 @@ static void print_devices(void)
             cli_print("%-10s not usable: %s\n", device.name, device.kind);
 }
 
+// The groups that --numa tensor makes.
+static void print_groups(const frit_machine *machine)
+{
+    if (machine->n_nodes > 1)
+        cli_print("groups     cpu:0-%d: the %d memory nodes, each with its part of the model\n",
+                  (int)machine->n_nodes - 1, (int)machine->n_nodes);
+    else if (machine->n_cores > 1)
+        cli_print("groups     cpu:0-1: two halves of the cores, on one memory node\n");
+}
+
 static int print_machine(const cli_common *common, bool json)
 {
     frit_machine machine = {0};
@@ -115,10 +125,10 @@ static int print_machine(const cli_common *common, bool json)
     const int code = status == FRIT_OK ? cli_probe(common, &machine, machine.n_cores) : cli_report(status);
     if (code != CLI_DONE) return code;
     if (json) {
-        return print(json_pack("{s:s, s:s, s:i, s:s, s:f, s:f, s:f, s:o}", "cpu", machine.cpu_name, "isa", machine.isa,
-                               "cores", machine.n_cores, "cores_by", machine.cores_by, "read_gbps", machine.read_gbps,
-                               "int8_tops", machine.int8_tops, "float_tops", machine.float_tops, "devices",
-                               devices_json()));
+        return print(json_pack("{s:s, s:s, s:i, s:I, s:s, s:f, s:f, s:f, s:o}", "cpu", machine.cpu_name, "isa",
+                               machine.isa, "cores", machine.n_cores, "nodes", (json_int_t)machine.n_nodes, "cores_by",
+                               machine.cores_by, "read_gbps", machine.read_gbps, "int8_tops", machine.int8_tops,
+                               "float_tops", machine.float_tops, "devices", devices_json()));
     }
     cli_print(
         "cpu        %s, %d cores (%s)\nisa        %s\nmemory     %.1f GB/s read\nint8       %.2f TOPS\nfloats     %.2f "
@@ -126,6 +136,7 @@ static int print_machine(const cli_common *common, bool json)
         machine.cpu_name, machine.n_cores, machine.cores_by, machine.isa, machine.read_gbps, machine.int8_tops,
         machine.float_tops);
     print_devices();
+    print_groups(&machine);
     return CLI_DONE;
 }
 

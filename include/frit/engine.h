@@ -28,6 +28,8 @@ typedef struct frit_engine_options {
     const char *cache_type_k, *cache_type_v;
     // "auto" (NULL): on a machine with several NUMA nodes, each of the engine's threads is bound to one node and reads
     // weights in that node's memory. The caller's thread is never bound. "off": no thread is bound, no memory placed.
+    // "tensor": each node computes a part of every matrix, with its own weights and cache; one node counts as two
+    // halves. The same as a `device` "cpu:0-N" with a member for each node.
     const char *numa;
     // A folder that caches weights in the layout of this machine's kernels: one file per model, as large as the model.
     // Later engines map the file: they start faster, and processes share its memory. Damaged files and files of other
@@ -45,6 +47,8 @@ typedef struct frit_engine_options {
     // device with a queue; -1: no limit.
     int32_t prompt_budget;
     // The device to use beside the CPU, by the name of its backend ("cuda"); "cpu": none. NULL: the first usable one.
+    // "cpu:0-3": a group of four members, each with a part of the cores, of the weights and of the cache. With
+    // `deterministic` the numbers do not depend on how many members there are, from "cpu:0" on.
     const char *device;
     // The number of layers that run on the device, counted from the end, the output first: a number, or "all". NULL or
     // "auto": as many as its memory has room for. Without a device a number is only a warning.

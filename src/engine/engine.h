@@ -71,6 +71,7 @@ struct frit_engine {
     frit_device_map device_map;
     frit_weight_stream weight_stream;
     int8_t *cache_devices;                         // [layers of the cache]
+    int8_t *cache_parts;                           // [layers of the cache]: frit_shard_options; NULL: no group
     frit_weight_bytes weights[FRIT_MAX_DEVICES];   // [n_devices]
     bool reads_files;   // steps may read mapped files: false if devices with memory of their own have all weights
     frit_plan_cache plans;
@@ -103,6 +104,10 @@ bool frit_engine_streams_weights(const frit_engine *engine, const frit_adapter_c
 frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options,
                                      const frit_device_target *target);
 void frit_engine_close_devices(frit_engine *engine);
+// Divides a graph among the ranks if the device is a group (placement/shard.c). The first call is made after
+// frit_engine_prepare_groups.
+frit_status frit_engine_prepare_groups(frit_engine *engine);
+frit_status frit_engine_shard(const frit_engine *engine, frit_device *device, frit_graph *graph);
 static inline frit_device *frit_engine_cpu(const frit_engine *engine)
 {
     return engine->devices[engine->n_devices - 1];

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "support/test_device.h"
+#include "support/test_ranks.h"
 
 #include <math.h>
 #include <sys/stat.h>
@@ -54,7 +55,7 @@ static bool use_test_device(void)
 {
     const char *kind = getenv("FRIT_TEST_DEVICE");
 #if !defined(_WIN32)
-    if (!kind || test_device_use_named(kind)) return true;
+    if (!kind || test_device_use_named(kind) || test_ranks_use_named(kind)) return true;
 #else
     if (!kind) return true;
 #endif
@@ -65,7 +66,8 @@ static bool use_test_device(void)
 static bool has_used_test_device(void)
 {
 #if !defined(_WIN32)
-    if (!getenv("FRIT_TEST_DEVICE")) return true;
+    const char *kind = getenv("FRIT_TEST_DEVICE");
+    if (!kind || strncmp(kind, "cpus", 4) == 0) return true;
     fprintf(stderr, "the test device was opened %zu times and ran %zu executables\n", test_device_n_opened(),
             test_device_n_runs());
     return test_device_n_runs() > 0;

@@ -477,6 +477,7 @@ static frit_status device_open(frit_device **out, const frit_device_options *opt
     inner.cpu = "reference";
     inner.n_threads = inner.n_threads_batch = 1;
     inner.weights_cache = NULL;
+    inner.n_members = 0;
     *out = NULL;
     if (chosen_traits.is_absent) return FRIT_OK;
     test_device *device = calloc(1, sizeof *device);
@@ -520,6 +521,11 @@ static bool device_profile_row(const frit_device *base, size_t i, frit_profile_r
     return frit_backend_cpu.profile_row(((const test_device *)base)->inner, i, row);
 }
 
+static frit_status device_join(frit_device *base, const frit_rank *rank)
+{
+    return frit_backend_cpu.join(((test_device *)base)->inner, rank);
+}
+
 static const char *device_op_kernel(frit_op op)
 {
     (void)op;
@@ -533,6 +539,7 @@ const frit_backend test_device_backend = {
     .open = device_open,
     .close = device_close,
     .info = device_info,
+    .join = device_join,
     .alloc = device_alloc,
     .free = device_free,
     .map = device_map,

@@ -1112,6 +1112,7 @@ class frit_machine(Structure):
     read_gbps: float
     int8_tops: float
     float_tops: float
+    n_nodes: int
     reserved: Any
     _fields_ = [
         ("cpu_name", c_char_p),
@@ -1121,7 +1122,8 @@ class frit_machine(Structure):
         ("read_gbps", c_double),
         ("int8_tops", c_double),
         ("float_tops", c_double),
-        ("reserved", c_uint64 * 8),
+        ("n_nodes", c_int64),
+        ("reserved", c_uint64 * 7),
     ]
 
 class frit_machine_device(Structure):

@@ -106,7 +106,8 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
     *machine = (frit_machine){.cpu_name = frit_cpu_name(),
                               .isa = frit_isa_install(&kernels, NULL, FRIT_FOR_ALL),
                               .cores_by = topology.source,
-                              .n_cores = topology.n_cores};
+                              .n_cores = topology.n_cores,
+                              .n_nodes = topology.nodes.n};
     if (n_threads <= 0) return FRIT_OK;
 
     frit_pool *pool;

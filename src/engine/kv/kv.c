@@ -46,6 +46,19 @@ static frit_status make_snapshots(frit_kv *kv)
     return FRIT_OK;
 }
 
+// Allocates the memory of a device that lays out the cache itself, of its own layers.
+static frit_status alloc_laid_out(const frit_kv *kv, int i, frit_device *device, frit_kv_storage *storage)
+{
+    frit_cache_layer *own = calloc((size_t)kv->n_layers + 1, sizeof *own);
+    if (!own) return frit_fail_memory((size_t)kv->n_layers * sizeof *own, "the layers of a device");
+    for (int32_t k = 0; k < kv->n_layers; k++)
+        if (!kv->devices || kv->devices[k] == i) own[k] = kv->layers[k];
+    const frit_cache cache = {.layers = own, .n_layers = kv->n_layers};
+    const frit_status status = device->backend->alloc_cache(device, &cache, storage->layout.n_bytes, &storage->memory);
+    free(own);
+    return status;
+}
+
 // The memory of one device.
 static frit_status make_storage(frit_kv *kv, int i, frit_device *device, const frit_kv_shape *shape)
 {
@@ -55,7 +68,9 @@ static frit_status make_storage(frit_kv *kv, int i, frit_device *device, const f
     FRIT_TRY(frit_kv_lay_out(shape, i, device->backend->values_by_dim, &counts, kv->layers, &storage->layout));
     if (!frit_add_u64(kv->n_bytes, storage->layout.n_bytes, &kv->n_bytes))
         return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", counts.n_pages[0]);
-    if (storage->layout.n_bytes > 0)
+    if (storage->layout.n_bytes > 0 && device->backend->alloc_cache)
+        FRIT_TRY(alloc_laid_out(kv, i, device, storage));
+    else if (storage->layout.n_bytes > 0)
         FRIT_TRY(device->backend->alloc(device, storage->layout.n_bytes, &storage->memory));
     storage->device = device;
     storage->cache = (frit_cache){.layers = kv->layers, .n_layers = kv->n_layers, .memory = storage->memory};

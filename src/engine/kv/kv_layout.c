@@ -90,8 +90,10 @@ static int32_t find_group(frit_kv_sizes *sizes, const frit_cache_spec *spec, boo
 static bool layer_bytes(const frit_kv_shape *shape, int32_t i, uint64_t *n_bytes)
 {
     frit_cache_layer layer;
+    frit_cache_spec spec = shape->specs[i];
     *n_bytes = 0;
-    return lay_out_layer(&layer, &shape->specs[i], shape->types) &&
+    if (shape->of_rank && shape->parts && shape->parts[i] > 1) spec.n_head_kv /= shape->parts[i];
+    return lay_out_layer(&layer, &spec, shape->types) &&
            frit_add_u64(layer.k.page_bytes, layer.v.page_bytes, n_bytes) &&
            frit_add_u64(*n_bytes, layer.index.page_bytes, n_bytes);
 }
@@ -268,6 +270,7 @@ static void place_layers(const frit_kv_shape *shape, int device, bool values_by_
         const int32_t group = spec->kind == FRIT_CACHE_NONE ? 0 : find_group(&sizes, spec, shape->full_windows);
         if (frit_kv_device_of(shape, i) != device) continue;
         lay_out_layer(&layers[i], spec, shape->types);
+        layers[i].spec.n_parts = shape->parts ? shape->parts[i] : 0;
         if (values_by_dim && !spec->v_in_k) swap_order(&layers[i].k), swap_order(&layers[i].v);
         layers[i].group = group;
         if (spec->kind != FRIT_CACHE_NONE) at[group] = place_layer(&layers[i], at[group], layout->page_bytes[group]);

@@ -25,6 +25,8 @@ typedef struct frit_kv_shape {
     frit_kv_types types;
     const int8_t *devices;   // [n_layers]: device number, as in frit_placement; NULL: device 0
     bool full_windows;       // layers with a window store all positions
+    const int8_t *parts;     // [n_layers]: frit_cache_spec.n_parts; NULL: no device is a group
+    bool of_rank;            // sizes are those of a rank
 } frit_kv_shape;
 
 // Capacity of the cache.

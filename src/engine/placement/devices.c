@@ -2,10 +2,13 @@
 // The devices of an engine: opening them, and loading their weights.
 #include "engine/engine.h"
 
+#include "backend/group.h"
 #include "backend/webgpu/adapters.h"
 #include "base/checksum.h"
+#include "base/machine/topology.h"
 #include "format/rows.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // Hashes sizes and times of the files, wherever they lie.
@@ -31,12 +34,41 @@ static bool is_named(const frit_backend *backend, const char *name)
            (backend == &frit_backend_webgpu && frit_webgpu_number_of(name) >= 0);
 }
 
+static frit_status add_device(frit_engine *engine, frit_device *device, const frit_device_options *options)
+{
+    frit_device_info info;
+    engine->devices[engine->n_devices++] = device;
+    device->backend->info(device, &info);
+    if (!options->deterministic || info.least_rows[FRIT_ROWS_PREFILL] == 0) return FRIT_OK;
+    return frit_fail(
+        FRIT_E_UNSUPPORTED,
+        "deterministic: device %s computes different numbers with %d rows or more; exclude it with --device",
+        device->backend->name, (int)info.least_rows[FRIT_ROWS_PREFILL]);
+}
+
+// Opens the group with this name, if it is one. Backends whose devices have numbers but no groups open one by itself.
+static frit_status open_group(frit_engine *engine, const char *name, const frit_device_options *options,
+                              bool *is_opened)
+{
+    char backend[16];
+    int32_t first, n;
+    *is_opened = false;
+    if (!name || !frit_group_parse(name, backend, &first, &n)) return FRIT_OK;
+    const frit_backend *kind = frit_backend_find(backend);
+    if (!kind || (!kind->join && n == 1)) return FRIT_OK;
+    frit_device *device;
+    FRIT_TRY(frit_group_open(&device, kind, first, n, options));
+    *is_opened = true;
+    return add_device(engine, device, options);
+}
+
 // Opens the CPU, and the device with this name or all devices.
 static frit_status open_all(frit_engine *engine, const char *name, const frit_device_options *options)
 {
     const frit_backend *backend;
-    frit_device_info info;
-    bool is_opened = !name;
+    bool is_opened;
+    FRIT_TRY(open_group(engine, name, options, &is_opened));
+    is_opened = is_opened || !name;
     for (int i = 0; (backend = frit_backend_get(i)) != NULL; i++) {
         const bool is_cpu = !frit_backend_get(i + 1);
         if (name && !is_cpu && !is_named(backend, name)) continue;
@@ -49,16 +81,26 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
         FRIT_TRY(status);
         if (!device) continue;
         is_opened = is_opened || is_named(backend, name);
-        engine->devices[engine->n_devices++] = device;
-        backend->info(device, &info);
-        if (options->deterministic && info.least_rows[FRIT_ROWS_PREFILL] > 0)
-            return frit_fail(
-                FRIT_E_UNSUPPORTED,
-                "deterministic: device %s computes different numbers with %d rows or more; exclude it with --device",
-                backend->name, (int)info.least_rows[FRIT_ROWS_PREFILL]);
+        FRIT_TRY(add_device(engine, device, options));
     }
     if (is_opened) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "device: '%s' is not a device that frit can use here; the CPU is 'cpu'", name);
+}
+
+// The device of the options. --numa tensor names a group: a member for each memory node, at least two.
+static frit_status name_device(const frit_engine_options *options, char text[16], const char **name)
+{
+    *name = options->device;
+    if (!options->numa || strcmp(options->numa, "tensor") != 0) return FRIT_OK;
+    if (options->device)
+        return frit_fail(FRIT_E_INVALID, "numa: 'tensor' names the device itself, but the device '%s' is asked for",
+                         options->device);
+    frit_topology topology;
+    frit_topology_get(&topology);
+    const int n = topology.nodes.n > FRIT_MAX_RANKS ? FRIT_MAX_RANKS : topology.nodes.n > 2 ? topology.nodes.n : 2;
+    snprintf(text, 16, "cpu:0-%d", n - 1);
+    *name = text;
+    return FRIT_OK;
 }
 
 frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options,
@@ -69,8 +111,11 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
     if (options->weights_cache && !weights_cache)
         frit_log_say(&model->log, FRIT_LOG_WARNING, "%s: is not from a file, so its packed weights are not cached",
                      model->info.path);
-    const bool is_numbered = options->device && frit_webgpu_number_of(options->device) >= 0;
-    const frit_device_target numbered = {.gpu = options->device};
+    const char *name;
+    char group[16];
+    FRIT_TRY(name_device(options, group, &name));
+    const bool is_numbered = name && frit_webgpu_number_of(name) >= 0;
+    const frit_device_target numbered = {.gpu = name};
     const frit_device_options device = {.n_threads = options->n_threads,
                                         .n_threads_batch = options->n_threads_batch,
                                         .cpu = options->cpu,
@@ -84,10 +129,11 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .stores = model->stores,
                                         .target = is_numbered ? &numbered : target,
                                         .log = &model->log};
-    FRIT_TRY(open_all(engine, options->device, &device));
+    FRIT_TRY(open_all(engine, name, &device));
     const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);
     engine->cache_devices = frit_arena_new(&engine->arena, int8_t, (size_t)n_layers + 1);
     if (!engine->cache_devices) return frit_fail_memory((size_t)n_layers, "the layers' devices");
+    FRIT_TRY(frit_engine_prepare_groups(engine));
     engine->placement = (frit_placement){.n_devices = engine->n_devices,
                                          .ctx = engine,
                                          .wanted = frit_placement_wanted,

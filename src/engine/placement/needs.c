@@ -34,7 +34,8 @@ static frit_status shape_cache(frit_engine *engine, const frit_engine_options *o
                              .n_layers = n_layers,
                              .types = choose_kv_types(options),
                              .devices = engine->cache_devices,
-                             .full_windows = options->full_windows || engine->hp.is_bidirectional};
+                             .full_windows = options->full_windows || engine->hp.is_bidirectional,
+                             .parts = engine->cache_parts};
     return frit_kv_check(shape);
 }
 
@@ -101,6 +102,7 @@ static frit_fit_memory memory_of(const frit_engine *engine, const frit_engine_ne
         if (d != i && (!is_host || own_memory(engine, d) > 0)) continue;
         for (int t = 0; t < needs->fit.n_types; t++) {
             shape.types = needs->fit.types[t];
+            shape.of_rank = own_memory(engine, d) > 0;
             frit_kv_measure_on(&shape, d, &memory.sizes[t]);
         }
         for (int32_t k = 0; k < engine->device_map.n; k++) memory.n_layers += engine->device_map.layers[k] == d;

@@ -210,6 +210,7 @@ static frit_status measure_graph(frit_engine *engine, frit_graph *graph, void *c
     frit_exec_bytes bytes;
     p->crossing = (uint64_t)graph->max_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
     for (int i = 0; i < graph->n_nodes; i++) add_cache(p, graph->nodes[i]);
+    FRIT_TRY(frit_engine_shard(engine, device, graph));
     FRIT_TRY(frit_plan_new(&plan, graph,
                            &(frit_plan_options){.is_fused = true,
                                                 .early_prologues = device->backend->early_prologues,

@@ -71,6 +71,7 @@ static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key ke
         if (engine->observer)
             FRIT_TRY(frit_observe_keep(engine, &c->planned[k], &c->segments.list[k].graph,
                                        k == c->segments.output ? hidden_head(engine, key.kind) : NULL));
+        FRIT_TRY(frit_engine_shard(engine, device, &c->segments.list[k].graph));
         FRIT_TRY(frit_plan_new(&c->planned[k].plan, &c->segments.list[k].graph, &options));
     }
     return FRIT_OK;
