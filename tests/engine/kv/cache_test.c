@@ -55,7 +55,7 @@ static void check_entries(const frit_kv *kv, int32_t g)
         n_owned -= group->owners[p] >= 0;
         n_idle += group->owners[p] >= 0 && group->refs[p] == 0;
     }
-    for (int32_t p = group->longest; p >= 0; p = group->after[p]) n_listed++;
+    for (int32_t p = group->lru; p >= 0; p = group->after[p]) n_listed++;
     assert_int_equal(n_owned, 0);
     assert_int_equal(n_idle, group->n_idle);
     assert_int_equal(n_listed, group->n_idle);
