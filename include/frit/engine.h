@@ -59,9 +59,6 @@ typedef struct frit_engine_options {
     // Results do not depend on how a prompt is divided into steps, nor on the sessions that share a step, on any
     // processor: AMX is not used.
     bool deterministic;
-    // CUDA: in steps of many sessions, cache pages that sessions share are read once for all of them. It has run on
-    // the emulated GPU only. Ignored with `deterministic`.
-    bool cascade_attention;
     // Attention layers with a window keep positions before the window too: sessions can be truncated to any length, and
     // the cache is larger.
     bool full_windows;

@@ -68,7 +68,6 @@ typedef struct frit_device_options {
     uint64_t weights_source;
     // Results do not depend on the rows of a step; all least_rows (below) are 0.
     bool deterministic;
-    bool cascade_attention;             // pages that sequences share are read once for all of them
     bool in_place;                      // floats are read from the mapped files, and not copied for speed
     bool coarse;                        // products with floats may round their inputs to bf16 if that is faster
     frit_stores *stores;                // the model's stores, which devices share; NULL: the device has its own

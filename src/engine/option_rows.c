@@ -83,8 +83,6 @@ static const frit_option engine_rows[] = {
            .help = "on: context, layers on devices and cache types that are not given are what free memory allows"),
     ENGINE(deterministic, .name = "deterministic", .type = FRIT_OPTION_FLAG,
            .help = "the same numbers however a prompt is cut into steps; on the CPU: without AMX"),
-    ENGINE(cascade_attention, .name = "cascade-attention", .type = FRIT_OPTION_FLAG,
-           .help = "CUDA: read cache pages that sessions share once for all of them (not measured on a GPU yet)"),
     ENGINE(no_fuse, .name = "no-fuse", .type = FRIT_OPTION_FLAG,
            .help = "run the graph as it is, without fused operations (slower)"),
 };

@@ -322,8 +322,7 @@ static void steps_read_shared_pages_once(void **state)
                                          .device = "cuda",
                                          .gpu_layers = "all",
                                          .cache_type_k = "f16",
-                                         .cache_type_v = "f16",
-                                         .cascade_attention = true};
+                                         .cache_type_v = "f16"};
     assert_ok(frit_engine_new(&engine, model, &options));
     assert_ok(frit_session_new(&sessions[0], engine));
     push_tokens(sessions[0], 0, N_PREFIX);

@@ -386,7 +386,6 @@ class frit_engine_options(Structure):
     gpu_layers: bytes | None
     override_tensor: bytes | None
     deterministic: bool
-    cascade_attention: bool
     full_windows: bool
     no_prefix_cache: bool
     prefix_host_mib: int
@@ -413,7 +412,6 @@ class frit_engine_options(Structure):
         ("gpu_layers", c_char_p),
         ("override_tensor", c_char_p),
         ("deterministic", c_bool),
-        ("cascade_attention", c_bool),
         ("full_windows", c_bool),
         ("no_prefix_cache", c_bool),
         ("prefix_host_mib", c_int32),

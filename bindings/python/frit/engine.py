@@ -83,7 +83,7 @@ class Engine(Unique):
     device: "cpu", or the device beside it ("cuda"); None: the device of this machine, if it has one. gpu_layers: a
         number, "all" or "auto" (None).
     override_tensor, numa, weights_cache, prefix_disk, prefix_host_mib, prompt_budget, n_state_copies, fit,
-        deterministic, full_windows, cascade_attention: options that `frit serve --help` explains.
+        deterministic, full_windows: options that `frit serve --help` explains.
     prefix_cache: False: a text does not reuse the beginning of another text that has run.
     progress: called with 0 to 1 while weights are loaded; returning False cancels (CancelledError).
 
@@ -95,7 +95,7 @@ class Engine(Unique):
                  cache_type_v: str | None = None, numa: str | None = None, weights_cache: Path | None = None,
                  n_state_copies: int = 0, prompt_budget: int = 0, device: str | None = None,
                  gpu_layers: int | str | None = None, override_tensor: str | None = None, deterministic: bool = False,
-                 full_windows: bool = False, cascade_attention: bool = False, prefix_cache: bool = True,
+                 full_windows: bool = False, prefix_cache: bool = True,
                  prefix_host_mib: int = 0, fit: str | None = None, prefix_disk: str | None = None,
                  progress: Progress | None = None,
                  **unknown: Never) -> None:
@@ -112,7 +112,6 @@ class Engine(Unique):
             n_state_copies=n_state_copies, progress=watch.function, prompt_budget=prompt_budget, device=device,
             gpu_layers=layers, override_tensor=override_tensor, deterministic=deterministic, full_windows=full_windows,
             prefix_host_mib=integer("prefix_host_mib", prefix_host_mib, 0), fit=fit, prefix_disk=prefix_disk,
-            cascade_attention=cascade_attention,
         )
         options.no_prefix_cache = not flag("prefix_cache", prefix_cache)
         handle = ctypes.c_void_p()

@@ -123,7 +123,6 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .weights_cache = weights_cache,
                                         .weights_source = files_hash(model->ckpt),
                                         .deterministic = options->deterministic,
-                                        .cascade_attention = options->cascade_attention,
                                         .in_place = model->floats_in_place,
                                         .coarse = model->floats_coarse,
                                         .stores = model->stores,

@@ -232,7 +232,7 @@ uint64_t frit_cuda_attend_work(const frit_exec *exec, const frit_cuda_heads *hea
 {
     if (exec->device->is_deterministic)
         return bytes_of_parts(heads, at_most(n_rows, FRIT_CUDA_ATTEND_ONLY_ROWS), FRIT_CUDA_ATTEND_ONLY_PARTS);
-    if (!exec->device->has_cascade || window || n_rows < FRIT_CUDA_ATTEND_ROWS_FROM) return 0;
+    if (window || n_rows < FRIT_CUDA_ATTEND_ROWS_FROM) return 0;
     return bytes_of_parts(heads, at_most(n_rows, FRIT_CUDA_SHARED_MOST_ROWS), FRIT_CUDA_SHARED_PARTS + 1);
 }
 
@@ -245,7 +245,7 @@ static frit_status take_shared(frit_exec *exec, const frit_cuda_attend *attend, 
     const uint64_t n_bytes = frit_cuda_attend_work(exec, heads, attend->window, n_rows);
     frit_cuda_attend shared = *attend;
     frit_cuda_kernel rows, beside;
-    if (!exec->device->has_cascade || attend->window || (exec->shared_group >= 0 && exec->shared_group != l->group))
+    if (attend->window || (exec->shared_group >= 0 && exec->shared_group != l->group))
         return FRIT_OK;
     shared.shared_parts = FRIT_CUDA_SHARED_PARTS;
     shared.own_parts = 1;
