@@ -37,7 +37,6 @@ static double start_time(const frit_engine *engine, const frit_session *session)
 
 void frit_prompt_share_update(frit_engine *engine, bool (*is_prompt)(const frit_session *session))
 {
-    const uint64_t now_ns = frit_time_ns();
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->prompt.was_offered = false;
         if (!is_prompt(s)) s->prompt.waits = false;
@@ -47,9 +46,6 @@ void frit_prompt_share_update(frit_engine *engine, bool (*is_prompt)(const frit_
         const double first = start_time(engine, s);
         if (s->prompt.time < first) s->prompt.time = first;
         s->prompt.waits = true;
-        s->prompt.has_begun = false;
-        s->prompt.since_ns = now_ns;
-        frit_prompt_arrivals_add(&engine->schedule.arrivals, (double)s->step.n_ready, now_ns);
     }
 }
 
@@ -71,7 +67,6 @@ void frit_prompt_share_count(frit_session *session)
 {
     frit_session_prompt *share = &session->prompt;
     if (!share->waits) return;
-    share->has_begun = share->has_begun || session->step.n_rows > 0;
     if (session->engine->schedule.prompt_time < share->time) session->engine->schedule.prompt_time = share->time;
     share->time += (double)session->step.n_rows / share->weight;
 }

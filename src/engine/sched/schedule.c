@@ -76,14 +76,12 @@ static int32_t count_decode_rows(const frit_engine *engine)
     return n;
 }
 
-// Rows of prompts in a step of a device with a queue, where sessions generate: none while prompts gather, otherwise so
-// many that the step has whole tiles.
+// Rows of prompts in a step of a device with a queue, where sessions generate: so many that the step has whole tiles.
 static int32_t queue_room(const frit_engine *engine)
 {
     enum { TILE = 128 };
     const int32_t room = frit_schedule_queue_budget(&engine->cost);
     if (room > engine->n_batch) return room;
-    if (frit_prompts_gather(engine, room, frit_time_ns())) return 0;
     const int32_t n_decode = count_decode_rows(engine), n = (n_decode + room + TILE / 2) / TILE * TILE - n_decode;
     return n < FRIT_LEAST_BUDGET ? room : n;
 }

@@ -38,18 +38,6 @@ typedef struct frit_step_cost {
         decode_rows_ns[FRIT_COST_ROWS + 1];   // [n]: a step of n decode rows; -1: it has run once and was not measured
 } frit_step_cost;
 
-// How often prompts begin to wait, as moving averages; 0: not measured yet (prompt_gather.c).
-typedef struct frit_prompt_arrivals {
-    double n_rows, interval_ns;
-    uint64_t last_ns;
-} frit_prompt_arrivals;
-
-void frit_prompt_arrivals_add(frit_prompt_arrivals *arrivals, double n_rows, uint64_t now_ns);
-// True if n_missing rows of further prompts are expected in time, after a wait of waited_ns.
-bool frit_prompt_arrivals_fill(const frit_prompt_arrivals *arrivals, double n_missing, double waited_ns);
-// True if the prompts that wait should wait for more of them, where a step has `room` for prompt rows.
-bool frit_prompts_gather(const frit_engine *engine, int32_t room, uint64_t now_ns);
-
 // Chooses the rows of the next step, into engine->step. Allocates nothing; n_rows is 0 if nothing can run.
 void frit_schedule(frit_engine *engine);
 // How many sessions have something to run and no row in the step that was scheduled.

@@ -33,8 +33,6 @@ typedef struct frit_session_prompt {   // how the session's prompts share steps 
     double time;         // prompt rows that ran, divided by the weight
     bool waits;          // some prompt rows are queued
     bool was_offered;    // rows of the step that is being made
-    bool has_begun;      // some of the prompt rows have run
-    uint64_t since_ns;   // when the prompt began to wait
     size_t n_long;       // tokens before this one are of a long prompt (FRIT_ROWS_LONG_PREFILL)
 } frit_session_prompt;
 

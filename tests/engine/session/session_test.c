@@ -467,20 +467,6 @@ static void the_budget_of_prompts_follows_the_pace_of_steps(void **state)
     assert_int_equal(frit_schedule_queue_budget(&(frit_step_cost){.decode_ns = 5e6, .added_row_ns = 1e7}), 16);
 }
 
-static void prompts_gather_while_more_are_expected(void **state)
-{
-    (void)state;
-    frit_prompt_arrivals arrivals = {0};
-    assert_false(frit_prompt_arrivals_fill(&arrivals, 100, 0));   // nothing is known yet
-    for (uint64_t i = 1; i < 5; i++) frit_prompt_arrivals_add(&arrivals, 256, i * 15000000);
-    assert_true(frit_prompt_arrivals_fill(&arrivals, 100, 0));
-    assert_true(frit_prompt_arrivals_fill(&arrivals, 257, 5e6));
-    assert_false(frit_prompt_arrivals_fill(&arrivals, 257, 15e6));   // two more prompts would come too late
-    assert_false(frit_prompt_arrivals_fill(&arrivals, 0, 0));        // the step is full
-    for (uint64_t i = 1; i < 40; i++) frit_prompt_arrivals_add(&arrivals, 256, 60000000 + i * 100000000);
-    assert_false(frit_prompt_arrivals_fill(&arrivals, 100, 0));
-}
-
 static void nobody_starves_in_a_batch_of_one(void **state)
 {
     (void)state;
@@ -576,7 +562,6 @@ int main(void)
         cmocka_unit_test(single_tokens_run_before_prompts),
         cmocka_unit_test(prompts_keep_to_a_budget_while_others_generate),
         cmocka_unit_test(the_budget_of_prompts_follows_the_pace_of_steps),
-        cmocka_unit_test(prompts_gather_while_more_are_expected),
         cmocka_unit_test(nobody_starves_in_a_batch_of_one),
         cmocka_unit_test(a_step_without_work_runs_nothing),
         cmocka_unit_test(two_engines_share_a_model),
