@@ -19,7 +19,7 @@ static const frit_dtype types[] = {
 #undef TILE
 };
 
-enum { N_ROWS = 80, MAX_K = 544, MAX_ROWS = 16 };
+enum { N_ROWS = 80, MAX_K = 576, MAX_ROWS = 16 };
 
 typedef struct matrix {
     frit_dtype dtype;
@@ -112,8 +112,23 @@ static double compare_product(bench *b, const matrix *m, int rows, frit_rng *rng
     return error / squares;
 }
 
-// The error of gemm_small.cu or gemm_wgmma.cu, whose results are in n_parts parts.
-static double compare_gemm(bench *b, const matrix *m, frit_cuda_kernel *kernel, int rows, int n_parts, frit_rng *rng)
+// Rows in slabs, as slabs.cuh has them.
+static uint16_t *slabs_of(const uint16_t *x, int rows, int k)
+{
+    const int slab_rows = (rows + 7) / 8 * 8;
+    uint16_t *to = take((size_t)slab_rows * (size_t)k * sizeof *to);
+    for (int row = 0; row < rows; row++)
+        for (int column = 0; column < k; column++) {
+            const int pair = column % 16 / 2, unit = column % 64 / 16 * 2 + pair % 2,
+                      at = (column / 64 * slab_rows + row) * 64 + (unit ^ row % 8) * 8 + pair / 2 * 2 + column % 2;
+            to[at] = x[row * k + column];
+        }
+    return to;
+}
+
+// The error of gemm_small.cu or, in_slabs, of gemm_wgmma.cu. Results are in n_parts parts.
+static double compare_gemm(bench *b, const matrix *m, frit_cuda_kernel *kernel, int rows, int n_parts, bool in_slabs,
+                           frit_rng *rng)
 {
     frit_cuda_kernel *all[] = {kernel};
     make_kernels(b, all, 1);
@@ -121,8 +136,11 @@ static double compare_gemm(bench *b, const matrix *m, frit_cuda_kernel *kernel, 
     uint16_t *x = take(sizeof *x * n_x);
     float *y = take((size_t)n_parts * n_y * sizeof *y);
     for (size_t i = 0; i < n_x; i++) x[i] = frit_float_to_half((float)(frit_rng_double(rng) * 2 - 1));
-    const uint64_t from = device_alloc(b, sizeof *x * n_x), to = device_alloc(b, (size_t)n_parts * n_y * sizeof *y);
-    upload(b, from, x, sizeof *x * n_x);
+    uint16_t *const slabs = in_slabs ? slabs_of(x, rows, m->k) : NULL;
+    const size_t x_bytes = sizeof *x * (size_t)((in_slabs ? (rows + 7) / 8 * 8 : rows) * m->k);
+    const uint64_t from = device_alloc(b, x_bytes), to = device_alloc(b, (size_t)n_parts * n_y * sizeof *y);
+    upload(b, from, slabs ? slabs : x, x_bytes);
+    free(slabs);
     const frit_gemm_args args = {.weights = {m->tiles}, .x = from, .out = to, .n_rows = rows};
     must(frit_cuda_kernel_launch(&b->gpu, kernel, b->stream, &args, FRIT_CUDA_IN_ORDER));
     download(b, y, to, (size_t)n_parts * n_y * sizeof *y);
@@ -156,22 +174,24 @@ static double compare_some(bench *b, const matrix *m, int rows, frit_rng *rng)
     frit_cuda_gemm_small some = {
         .rows = (rows + 7) / 8 * 8, .k = m->k, .segments = {{m->dtype, N_ROWS / 16}}, .splits = 2};
     must(frit_cuda_gemm_small_kernel(&some, &b->gpu, &kernel));
-    return compare_gemm(b, m, &kernel, rows, some.splits, rng);
+    return compare_gemm(b, m, &kernel, rows, some.splits, false, rng);
 }
 
 // Checks gemm_wgmma.cu in a shape that depends on the number of rows.
 static double compare_wgmma(bench *b, const matrix *m, int rows, frit_rng *rng)
 {
     frit_cuda_kernel kernel;
-    if (!frit_cuda_has_wgmma(&b->gpu)) return 0;
+    if (!frit_cuda_gemm_is_wgmma(&b->gpu, m->k)) return 0;
     frit_cuda_gemm_wgmma some = {.n_rows = rows,
-                                 .rows = rows < 128 ? (rows + 31) / 32 * 32 : 64,
+                                 .rows = rows < 128   ? (rows + 31) / 32 * 32
+                                         : rows > 200 ? 256
+                                                      : 64,
                                  .k = m->k,
                                  .segments = {{m->dtype, N_ROWS / 16}},
-                                 .tiles = 1 + rows % 2,
+                                 .tiles = rows > 200 ? 1 : 1 + rows % 2,
                                  .splits = 1 + rows % 3 % 2};
     must(frit_cuda_gemm_wgmma_kernel(&some, &b->gpu, &kernel));
-    return compare_gemm(b, m, &kernel, rows, some.splits, rng);
+    return compare_gemm(b, m, &kernel, rows, some.splits, true, rng);
 }
 
 // Number of f16 or bf16 numbers that differ from plain C.
@@ -226,7 +246,7 @@ int check_types(bench *b, const char *filter)
             const double error = compare_some(b, &m, some_counts[r], &rng);
             if (!(error <= some)) some = error;
         }
-        static const int wgmma_counts[] = {17, 43, 64, 100, 127, 200};
+        static const int wgmma_counts[] = {17, 43, 64, 100, 127, 200, 300, 302};
         for (size_t r = 0; r < FRIT_COUNT(wgmma_counts) && types[i] != FRIT_DTYPE_F32; r++) {
             const double error = compare_wgmma(b, &m, wgmma_counts[r], &rng);
             if (!(error <= some)) some = error;

@@ -70,9 +70,10 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
     if (wgmma > results) results = wgmma;
     add_bytes(&n_bytes, results);
     if (!is_gemm) return n_bytes > partial ? n_bytes : partial;
-    add_bytes(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
-    add_bytes(&n_bytes, n_rows * k * 2);
+    add_bytes(&n_bytes, frit_cuda_f16_input_bytes(exec->device, (int64_t)k, (int64_t)n_rows));
     add_bytes(&n_bytes, n_rows * sizeof(float));
+    if (frit_cuda_gemm_is_wgmma(gpu, (int64_t)k)) return n_bytes;
+    add_bytes(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
     add_bytes(&n_bytes, n * k * 2);   // weights as f16
     return n_bytes;
 }

@@ -155,7 +155,7 @@ static frit_status upload_input(frit_cuda_device *d, const frit_cuda_flight *fli
 frit_status frit_cuda_step_upload(frit_cuda_device *d, frit_cuda_flight *flight, const frit_batch *batch,
                                   frit_cuda_step *step)
 {
-    enum { LEAST_PAGES = 32 };
+    enum { LEAST_PAGES = 8 };
     input_array arrays[FRIT_CUDA_STEP_ARRAYS];
     size_t offsets[FRIT_CUDA_STEP_ARRAYS], n_bytes = 0;
     step->page_stride = LEAST_PAGES;

@@ -94,13 +94,13 @@ typedef struct frit_precise_args {
 // gemm_small.cu, gemm_wgmma.cu
 typedef struct frit_gemm_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
-    frit_gpu_ptr x;                            // f16 [n_rows, K]
+    frit_gpu_ptr x;                            // f16 [n_rows, K]; gemm_wgmma.cu: in slabs (slabs.cuh)
     frit_gpu_ptr scales;                       // f32 [n_rows], factors of rows of x; 0: results are not multiplied
     frit_gpu_ptr out;   // f32 [SPLITS, n_rows, rows of the tiles]; GATED: f16 [n_rows, rows of the tiles / 2]
     // GATED: f32 [n_rows], sums of the squares of rows of x; f32 [2], from bounds.cu; f32 [n_rows], factors of rows of
     // out.
     frit_gpu_ptr squares, bounds, out_scales;
-    int n_rows, pad;
+    int n_rows, slab_rows;   // slab_rows: with GATED, of out
 } frit_gemm_args;
 
 // bounds.cu
@@ -120,7 +120,7 @@ typedef struct frit_attend_args {
     frit_gpu_ptr arrived;             // u32 [rows, query tiles], zero between launches
     frit_gpu_ptr out;                 // OUT [rows, heads * head size]
     float softcap, inverse_softcap;   // times log2(e), and one over that
-    int page_stride, pad;
+    int page_stride, slab_rows;       // slab_rows: of out in f16 (slabs.cuh)
 } frit_attend_args;
 
 // embed_rows.cu
@@ -146,14 +146,14 @@ typedef struct frit_norm_args {
     // With JOINS: f32 [n_parts, rows, stride]; f32 [rows], factors of its rows, or 0.
     frit_gpu_ptr product, product_scales;
     float epsilon;
-    int n_parts, stride, pad;
+    int n_parts, stride, slab_rows;   // slab_rows: of y, with SCALED
 } frit_norm_args;
 
 // gate_rows.cu
 typedef struct frit_gate_args {
-    frit_gpu_ptr x, product_scales;   // f32 [n_parts, rows, stride]; f32 [rows]: factors of rows of x, or 0
-    frit_gpu_ptr y, scales;           // f16 [rows, width]; f32 [rows]: factors of rows of y
-    int n_parts, stride;
+    frit_gpu_ptr x, product_scales;        // f32 [n_parts, rows, stride]; f32 [rows]: factors of rows of x, or 0
+    frit_gpu_ptr y, scales;                // f16 [rows, width]; f32 [rows]: factors of rows of y
+    int n_parts, stride, slab_rows, pad;   // slab_rows: of y (slabs.cuh)
 } frit_gate_args;
 
 // glu_rows.cu
@@ -204,7 +204,7 @@ typedef struct frit_attend_rows_args {
     frit_gpu_ptr out;                 // OUT [rows, heads * head size]
     frit_gpu_ptr partial;             // with SHARED_PARTS: of frit_attend_args
     float softcap, inverse_softcap;   // times log2(e), and one over that
-    int page_stride, pad;
+    int page_stride, slab_rows;       // slab_rows: of out in f16 (slabs.cuh)
 } frit_attend_rows_args;
 
 // rope_rows.cu
@@ -220,7 +220,7 @@ typedef struct frit_rope_rows_args {
 typedef struct frit_convert_args {
     frit_gpu_ptr x, y, scales;   // f32 [n, width], f16 [n, width]; f32 [n]: factors of rows of y
     long long n;
-    int width, pad;
+    int width, slab_rows;   // slab_rows: of y (slabs.cuh)
 } frit_convert_args;
 
 typedef struct frit_finish_args {

@@ -18,6 +18,7 @@
 #include "activation.cuh"
 #include "pages.cuh"
 #include "rows.cuh"
+#include "slabs.cuh"
 
 #define CHUNKS     (HEAD / 32)
 #define UNITS      (HEAD / 8)        // 16-byte units of a key
@@ -355,12 +356,14 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
             if (lane % 4 == 0) part[HEAD] = state[i].largest, part[HEAD + 1] = total;
             continue;
         }
-        const long long at = ((long long)(tile.first_row + r) * HEADS + head) * HEAD + lane % 4 * 2;
+        const int out_row = tile.first_row + r, column = head * HEAD + lane % 4 * 2;
+        const long long at = (long long)out_row * (HEADS * HEAD) + column;
 #pragma unroll
         for (int d = 0; d < HEAD / 8; d++) {
             const float x = sums[d].v[i * 2] * factor, y = sums[d].v[i * 2 + 1] * factor;
             if (OUT == NUMBERS_F32) *(float2 *)((float *)a.out + at + d * 8) = make_float2(x, y);
-            if (OUT == NUMBERS_F16) *(u32 *)((u16 *)a.out + at + d * 8) = pack_half2(x, y);
+            if (OUT == NUMBERS_F16)
+                store_input_pair((void *)a.out, a.slab_rows, out_row, column + d * 8, HEADS * HEAD, pack_half2(x, y));
             if (OUT == NUMBERS_BF16) *(u32 *)((u16 *)a.out + at + d * 8) = pack_bf16x2(x, y);
         }
     }

@@ -8,6 +8,7 @@
 #include "args.h"
 #include "parts.cuh"
 #include "rows.cuh"
+#include "slabs.cuh"
 
 #define EACH ((WIDTH / 4 + THREADS - 1) / THREADS)   // units of four numbers of a thread
 
@@ -37,8 +38,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) gate_rows(const frit_ga
     for (int i = 0; i < EACH; i++) {
         const int at = (i * THREADS + threadIdx.x) * 4;
         if (at >= WIDTH) continue;
-        store_four<NUMBERS_F16>((void *)a.y, row * WIDTH + at,
-                                make_float4(y[i].x * scale, y[i].y * scale, y[i].z * scale, y[i].w * scale));
+        store_input_four((void *)a.y, a.slab_rows, (int)row, at, WIDTH, y[i].x * scale, y[i].y * scale, y[i].z * scale,
+                         y[i].w * scale);
     }
     if (threadIdx.x == 0) ((float *)a.scales)[row] = 1 / scale;
 }

@@ -5,6 +5,7 @@
 #include "activation.cuh"
 #include "parts.cuh"
 #include "rows.cuh"
+#include "slabs.cuh"
 
 // A block of threads for each row. Grid: rows; 256 threads.
 extern "C" __global__ void __launch_bounds__(256) convert_rows(const frit_convert_args a)
@@ -21,8 +22,8 @@ extern "C" __global__ void __launch_bounds__(256) convert_rows(const frit_conver
     const float scale = half_scale(block_max(largest, shared));
     for (int i = (int)threadIdx.x * 4; i < a.width; i += 1024) {
         const float4 v = load_four<NUMBERS_F32>((const void *)a.x, row * a.width + i);
-        store_four<NUMBERS_F16>((void *)a.y, row * a.width + i,
-                                make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale));
+        store_input_four((void *)a.y, a.slab_rows, (int)row, i, a.width, v.x * scale, v.y * scale, v.z * scale,
+                         v.w * scale);
     }
     if (threadIdx.x == 0) ((float *)a.scales)[row] = 1 / scale;
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
-// A product of 17 rows or more on sm_90, in f16, with weights in tiles. Only products of a warpgroup (wgmma.cuh) use the
-// tensor cores at their full rate: 64 rows of weights, as fragments in registers, times ROWS rows of x in shared memory.
-// While the tensor cores multiply, the warps convert the next weights (f16_tile.cuh).
+// A product of 17 rows or more on sm_90, in f16, with weights in tiles. Only products of a warpgroup (wgmma.cuh) use
+// the tensor cores at their full rate: 64 rows of weights, as fragments in registers, times ROWS rows of x in shared
+// memory. While the tensor cores multiply, the warps convert the next weights (f16_tile.cuh).
 //
 //     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column]
 //
 // If no kernel follows the product, the results are multiplied by the factor of their row (scales). GATED: out is
 // silu(gate) * value in f16, as gemm_store.cuh says.
 //
-// WARPS warps multiply, four of which are a warpgroup, and four more copy x. A warp has TILES row tiles; the copy engine
-// brings 256 columns of them at a time, STAGES ahead. The copying warps bring 64 columns of x at a time, 256 ahead.
-// Within 16 columns they store 0, 1, 4, 5, 8, 9, 12, 13 before the others, because fragments of tiles have them so.
+// WARPS warps multiply, four of which are a warpgroup. A warp has TILES row tiles; the copy engine brings 256 columns
+// of them at a time, STAGES ahead. A thread of four more warps has x copied, 64 columns at a time, 256 ahead: x comes
+// in slabs (slabs.cuh), so a copy is one piece of memory.
 //
 // Grid: groups of WARPS * TILES row tiles, those of the second segment last, for each the blocks of ROWS rows; SPLITS.
-// Defined by the host: TYPE0, TILES0, TYPE1, TILES1, K, ROWS (32, 64, 96 or 128), TILES, WARPS (4, 8 or 12), SPLITS,
-// STAGES, AT_ONCE (blocks of threads that a multiprocessor runs), SHARED_BYTES, HALF_MATH, GATED.
+// Defined by the host: TYPE0, TILES0, TYPE1, TILES1, K (a multiple of 64), ROWS (32, 64, 96, 128, 192 or 256), TILES,
+// WARPS (4, 8 or 12), SPLITS, STAGES, AT_ONCE (blocks of threads that a multiprocessor runs), SHARED_BYTES, HALF_MATH,
+// GATED.
 #include "gemm_store.cuh"
 #include "wgmma.cuh"
 
@@ -24,27 +25,26 @@
 #define X_BYTES (ROWS * 128)
 
 enum {
-    QUARTERS = 4,    // of 256 columns; each has a stage of x
-    COPYING = 128,   // threads that copy x
-    THREADS = WARPS * 32 + COPYING,
-    // Registers of a thread. The copying warps give some of theirs to the others, if these need them.
+    QUARTERS = 4,   // of 256 columns; each has a stage of x
+    THREADS = (WARPS + 4) * 32,
+    // Registers of a thread. The warps that do not multiply give theirs to the others.
     REGISTERS = 65536 / AT_ONCE / THREADS / 8 * 8,
-    COPY_REGISTERS = ROWS / 2 + (TILES * ROWS >= 256 ? 24 : 32),
-    PRODUCT_REGISTERS = (REGISTERS * (WARPS + 4) - COPY_REGISTERS * 4) / WARPS / 8 * 8,
-    EXCHANGE = REGISTERS < 224
+    COPY_REGISTERS = 24,
+    MOST_REGISTERS = (REGISTERS * (WARPS + 4) - COPY_REGISTERS * 4) / WARPS / 8 * 8,
+    PRODUCT_REGISTERS = MOST_REGISTERS < 240 ? MOST_REGISTERS : 240,
+    EXCHANGE = REGISTERS < PRODUCT_REGISTERS,
+    // Shared memory: barriers, x, tiles of all warps.
+    X_AT = 1024,
+    TILES_AT = X_AT + QUARTERS * X_BYTES
 };
 
-// Shared memory: x, tiles of all warps, barriers.
+static_assert(K % 64 == 0, "x is in whole slabs");
+
 template <int TYPE> struct layout_of {
-    enum {
-        tile = tile_of<TYPE>::bytes,
-        tiles_at = QUARTERS * X_BYTES,
-        barriers_at = tiles_at + GROUP * STAGES * tile,
-        bytes = barriers_at + (2 * QUARTERS + WARPS * STAGES) * 8
-    };
+    enum { bytes = TILES_AT + GROUP * STAGES * tile_of<TYPE>::bytes };
 };
 
-static_assert(!GATED || (SPLITS == 1 && TILES1 == 0 && layout_of<TYPE0>::bytes >= GATED_BYTES),
+static_assert(!GATED || (SPLITS == 1 && TILES1 == 0 && layout_of<TYPE0>::bytes >= X_AT + GATED_BYTES),
               "gates and values are of one segment, and their results lie where x and the tiles were");
 static_assert(SHARED_BYTES >= layout_of<TYPE0>::bytes && SHARED_BYTES >= layout_of<TYPE1>::bytes,
               "the host counts shared memory as it is laid out here");
@@ -64,56 +64,19 @@ DEVICE u32 tiles_full(u32 barriers, int warp, int stage)
     return barriers + (2 * QUARTERS + warp * STAGES + stage) * 8;
 }
 
-// ------------------------------------------------------------------------------- the copying warps
+// ------------------------------------------------------------------------------- the copying warp
 
-struct x_piece {
-    uint4 first, last;   // 16 columns
-};
-
-// 16 of 64 columns of the rows that a thread copies, 32 rows apart. from: the columns of the first row.
-DEVICE void load_x(const u16 *from, int n_rows, bool is_there, x_piece (&to)[ROWS / 32])
+// Has x copied, as stages become empty. One thread calls it.
+DEVICE void copy_x(const frit_gemm_args &a, int first_row, int begin, int end, const char *shared, u32 barriers)
 {
-#pragma unroll
-    for (int i = 0; i < ROWS / 32; i++) {
-        const uint4 *at = (const uint4 *)(from + i * 32 * K);
-        if (is_there && i * 32 < n_rows)
-            to[i].first = at[0], to[i].last = at[1];
-        else
-            to[i].first = to[i].last = make_uint4(0, 0, 0, 0);
-    }
-}
-
-DEVICE void store_x(const x_piece (&from)[ROWS / 32], char *stage)
-{
-    const int thread = threadIdx.x - WARPS * 32, unit = thread % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < ROWS / 32; i++) {
-        const x_piece &p = from[i];
-        const int row = thread / 4 + i * 32;
-        *(uint4 *)(stage + wgmma_unit(row, unit)) = make_uint4(p.first.x, p.first.z, p.last.x, p.last.z);
-        *(uint4 *)(stage + wgmma_unit(row, unit + 1)) = make_uint4(p.first.y, p.first.w, p.last.y, p.last.w);
-    }
-}
-
-DEVICE void copy_x(const frit_gemm_args &a, int first_row, int begin, int end, char *shared, u32 barriers)
-{
-    const int thread = threadIdx.x - WARPS * 32, row = first_row + thread / 4, n_rows = a.n_rows - row;
-    const u16 *from = (const u16 *)a.x + (long long)row * K;
-    int column = begin * 256 + thread % 4 * 16;
-    x_piece held[2][ROWS / 32];
+    const int slab_rows = (a.n_rows + 7) / 8 * 8, n = min((end - begin) * QUARTERS, K / 64 - begin * QUARTERS);
+    const u32 n_bytes = (u32)min(ROWS, slab_rows - first_row) * 128, to = shared_address(shared + X_AT);
+    const char *from = (const char *)a.x + ((long long)begin * QUARTERS * slab_rows + first_row) * 128;
     wait_for_kernel_before();
-    load_x(from + column, n_rows, K % 256 == 0 || column < K, held[0]);
-    for (int quarter = 0, n = (end - begin) * QUARTERS; quarter < n; quarter += 2) {
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int stage = (quarter + i) % QUARTERS;
-            column += 64;
-            if (i == 0 || quarter + 2 < n) load_x(from + column, n_rows, K % 256 == 0 || column < K, held[1 - i]);
-            barrier_wait(x_empty(barriers, stage), (quarter / QUARTERS + 1) % 2);   // the first waits end at once
-            store_x(held[i], shared + stage * X_BYTES);
-            fence_before_wgmma();
-            barrier_arrive(x_full(barriers, stage));
-        }
+    for (int quarter = 0; quarter < n; quarter++, from += (long long)slab_rows * 128) {
+        const int stage = quarter % QUARTERS;
+        barrier_wait(x_empty(barriers, stage), (quarter / QUARTERS + 1) % 2);   // the first waits end at once
+        copy_bulk(to + stage * X_BYTES, from, n_bytes, x_full(barriers, stage));
     }
 }
 
@@ -183,7 +146,7 @@ template <int TYPE> DEVICE void convert(const f16_tile<TYPE> &weights, int quart
 template <int TYPE>
 DEVICE void multiply(tile_ring<TYPE> &ring, char *shared, u32 barriers, frag (&sums)[TILES][ROWS / 8])
 {
-    const int lane = threadIdx.x % 32, n_blocks = ring.end - ring.block;
+    const int lane = threadIdx.x % 32, first = ring.block, n_blocks = ring.end - ring.block;
     f16_tile<TYPE> weights[TILES];
     u32 a[2][4][4];
     ring.start(lane);
@@ -192,7 +155,8 @@ DEVICE void multiply(tile_ring<TYPE> &ring, char *shared, u32 barriers, frag (&s
 #pragma unroll
         for (int group = 0; group < QUARTERS * TILES; group++) {
             const int quarter = group / TILES, i = group % TILES, next = (group + 1) % (QUARTERS * TILES);
-            const u64 rows = wgmma_rows(shared_address(shared + quarter * X_BYTES));
+            if (K % 256 != 0 && (first + block) * 256 + quarter * 64 >= K) break;   // of the last block
+            const u64 rows = wgmma_rows(shared_address(shared + X_AT + quarter * X_BYTES));
             u32(&fragments)[4][4] = a[group % 2];
 #pragma unroll
             for (int step = 0; step < 4; step++) convert<TYPE>(weights[i], quarter, step, fragments[step]);
@@ -205,7 +169,8 @@ DEVICE void multiply(tile_ring<TYPE> &ring, char *shared, u32 barriers, frag (&s
             if (next > 0 || block + 1 < n_blocks)
                 read_quarter<TYPE>(weights[next % TILES], ring.at(next % TILES), lane, next / TILES);
             wgmma_wait<1>();   // the registers of the group before are free
-            if (i == 0 && lane == 0 && (quarter > 0 || block > 0)) barrier_arrive(x_empty(barriers, (quarter + QUARTERS - 1) % QUARTERS));
+            if (i == 0 && lane == 0 && (quarter > 0 || block > 0))
+                barrier_arrive(x_empty(barriers, (quarter + QUARTERS - 1) % QUARTERS));
         }
     }
     wgmma_wait<0>();
@@ -220,10 +185,10 @@ DEVICE void run(const frit_gemm_args &a, frit_gpu_ptr weights, int n_tiles, int 
 {
     const int warp = threadIdx.x / 32, split = blockIdx.y;
     const int begin = BLOCKS * split / SPLITS, end = BLOCKS * (split + 1) / SPLITS;
-    const u32 barriers = shared_address(shared + layout_of<TYPE>::barriers_at);
+    const u32 barriers = shared_address(shared);
     if (threadIdx.x == 0) {
         for (int i = 0; i < QUARTERS; i++) {
-            barrier_init(x_full(barriers, i), COPYING);
+            barrier_init(x_full(barriers, i), 1);
             barrier_init(x_empty(barriers, i), WARPS);
         }
         for (int i = 0; i < WARPS * STAGES; i++) barrier_init(tiles_full(barriers, 0, i), 1);
@@ -232,7 +197,7 @@ DEVICE void run(const frit_gemm_args &a, frit_gpu_ptr weights, int n_tiles, int 
     __syncthreads();
     if (warp >= WARPS) {
         if constexpr (EXCHANGE) give_registers<COPY_REGISTERS>();
-        copy_x(a, first_row, begin, end, shared, barriers);
+        if (threadIdx.x == WARPS * 32) copy_x(a, first_row, begin, end, shared, barriers);
         return;
     }
     if constexpr (EXCHANGE) take_registers<PRODUCT_REGISTERS>();
@@ -242,7 +207,7 @@ DEVICE void run(const frit_gemm_args &a, frit_gpu_ptr weights, int n_tiles, int 
 #pragma unroll
         for (int n = 0; n < ROWS / 8; n++) sums[i][n] = frag{{0, 0, 0, 0}};
     tile_ring<TYPE> ring = {(const char *)weights,
-                            shared + layout_of<TYPE>::tiles_at + warp * STAGES * tile_ring<TYPE>::bytes,
+                            shared + TILES_AT + warp * STAGES * tile_ring<TYPE>::bytes,
                             tiles_full(barriers, warp, 0),
                             n_tiles,
                             first + warp * TILES,
@@ -251,7 +216,7 @@ DEVICE void run(const frit_gemm_args &a, frit_gpu_ptr weights, int n_tiles, int 
     multiply<TYPE>(ring, shared, barriers, sums);
     wait_for_kernel_before();
     if constexpr (GATED)
-        store_gated<TYPE>(a, n_tiles, first, first_row, sums, shared);
+        store_gated<TYPE>(a, n_tiles, first, first_row, sums, shared + X_AT);
     else
         store_sums<TYPE>(a, split, n_tiles, first + warp * TILES, first_row, at, sums);
 }

@@ -3,14 +3,15 @@
 //
 //     y = norm(x) * w + b
 //     SUM: r = r + norm(x) * w + b; y is not written        the norm of a layer's output, added to the residual
-//     SCALED: y is a gemm's input: f16, each row scaled by a power of two (gemm.cu). Also stores the sum of the row's
-//             squares, which bounds its products
+//     SCALED: y is a gemm's input (slabs.cuh): f16, each row scaled by a power of two (gemm.cu). Also stores the sum of
+//             the row's squares, which bounds its products
 //     JOINS: x is first computed from the results of a gemm and a residual, as by finish_rows
 //
 // Defined by the host: THREADS, WIDTH (numbers of a row, a multiple of 4), IS_LAYER (1: layer norm; 0: RMS norm),
 // HAS_WEIGHT, HAS_BIAS, IN, OUT (NUMBERS_..), SUM, SCALED, JOINS (IN is NUMBERS_F32 then).
 #include "parts.cuh"
 #include "rows.cuh"
+#include "slabs.cuh"
 
 #define EACH ((WIDTH / 4 + THREADS - 1) / THREADS)   // units of four numbers of a thread
 
@@ -85,8 +86,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) norm_rows(const frit_norm_
     for (int i = 0; i < EACH; i++) {
         const int at = (i * THREADS + threadIdx.x) * 4;
         if (at >= WIDTH) continue;
-        store_four<NUMBERS_F16>((void *)a.y, row * WIDTH + at,
-                                make_float4(v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale));
+        store_input_four((void *)a.y, a.slab_rows, (int)row, at, WIDTH, v[i].x * scale, v[i].y * scale, v[i].z * scale,
+                         v[i].w * scale);
     }
     if (threadIdx.x == 0) {
         ((float *)a.scales)[row] = 1 / scale;

@@ -7,7 +7,9 @@
 #include "backend/cuda/ops/rows.h"
 #include "backend/cuda/shared_pages.h"
 
-enum { FAR_FROM = 64 };   // pages of 32 positions
+// Pages of 32 positions from which a kernel that copies pages ahead is faster. With many rows each block of threads has
+// all pages of its row, so that the copies begin to pay earlier.
+enum { FAR_FROM = 64, FAR_FROM_OF_MANY_ROWS = 16 };
 
 static int head_size_of(const frit_node *attend)
 {
@@ -46,6 +48,12 @@ static float softcap_of(const frit_cuda_launch *l)
     return l->node->attend.softcap * 1.4426950408889634f;
 }
 
+// Rows of a slab of the result, if it is a gemm's input.
+static int slab_rows_of(const frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    return frit_cuda_slab_rows(d, frit_cuda_row_elems(l->node), step->batch->n_rows);
+}
+
 static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const float softcap = softcap_of(l);
@@ -58,7 +66,8 @@ static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, cons
                                         .out = frit_cuda_resolve(step, l->y),
                                         .softcap = softcap,
                                         .inverse_softcap = softcap != 0 ? 1 / softcap : 0,
-                                        .page_stride = step->page_stride};
+                                        .page_stride = step->page_stride,
+                                        .slab_rows = slab_rows_of(d, l, step)};
     frit_cuda_kernel one = *l->attend_fast.rows;
     one.grid[0] = (unsigned)step->n_row_tiles;
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
@@ -110,8 +119,9 @@ static frit_status run_single_rows(frit_cuda_device *d, const frit_cuda_launch *
                                    .n_shared = is_shared ? step->arrays[FRIT_CUDA_SHARED_PAGES] : 0,
                                    .arrived = frit_cuda_resolve(step, l->x[is_shared ? 4 : 2]),
                                    .out = frit_cuda_resolve(step, l->y) + r * out_bytes,
-                                   .page_stride = step->page_stride};
-    const bool is_far = v->far && (!v->kernel || step->page_stride >= FAR_FROM);
+                                   .page_stride = step->page_stride,
+                                   .slab_rows = slab_rows_of(d, l, step)};
+    const bool is_far = v->far && (!v->kernel || step->page_stride >= v->far_from);
     frit_cuda_kernel kernel = is_shared ? *a->beside : is_far ? *v->far : *v->kernel;
     kernel.grid[1] = (unsigned)n_rows;
     return frit_cuda_kernel_launch(&d->gpu, &kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
@@ -211,7 +221,8 @@ static frit_status add_variants(frit_exec *exec, const frit_cuda_attend *attend,
         *v = (frit_cuda_attend_variant){.rows = rows,
                                         .n_splits = is_last ? 1 : at_least_one(n_blocks / (n_tiles * rows)),
                                         .n_far_splits =
-                                            at_least_one(is_last ? 1 : gpu->n_multiprocessors / (n_tiles * rows))};
+                                            at_least_one(is_last ? 1 : gpu->n_multiprocessors / (n_tiles * rows)),
+                                        .far_from = is_last ? FAR_FROM_OF_MANY_ROWS : FAR_FROM};
         FRIT_TRY(add_variant(exec, attend, v));
         const uint64_t own = (uint64_t)rows * (uint64_t)v->n_splits * part_bytes;
         if (v->n_splits > 1 && own > n_bytes) n_bytes = own;
@@ -245,8 +256,7 @@ static frit_status take_shared(frit_exec *exec, const frit_cuda_attend *attend, 
     const uint64_t n_bytes = frit_cuda_attend_work(exec, heads, attend->window, n_rows);
     frit_cuda_attend shared = *attend;
     frit_cuda_kernel rows, beside;
-    if (attend->window || (exec->shared_group >= 0 && exec->shared_group != l->group))
-        return FRIT_OK;
+    if (attend->window || (exec->shared_group >= 0 && exec->shared_group != l->group)) return FRIT_OK;
     shared.shared_parts = FRIT_CUDA_SHARED_PARTS;
     shared.own_parts = 1;
     FRIT_TRY(frit_cuda_attend_rows_kernel(&shared, &exec->device->gpu, &rows));

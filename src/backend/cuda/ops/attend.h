@@ -21,6 +21,7 @@ typedef struct frit_cuda_attend_variant {
     frit_cuda_kernel *kernel;
     frit_cuda_kernel *far;   // copies pages ahead, for long contexts; NULL: not on this GPU
     int rows, n_splits, n_far_splits;
+    int far_from;   // entries of page tables from which `far` runs
 } frit_cuda_attend_variant;
 
 // Operands of the launch: 0 queries, 1 partial results, 2 counters of arrived parts, 3 sinks, 4 counters of rows that

@@ -19,6 +19,11 @@ typedef struct frit_cuda_f16_norm {
     float epsilon;
 } frit_cuda_f16_norm;
 
+// Rows of a slab (kernels/include/slabs.cuh) of a gemm's input that has n_rows rows of `width`; 0: rows follow each
+// other. What writes the input and what reads it both call this.
+int frit_cuda_slab_rows(const frit_cuda_device *device, int64_t width, int64_t n_rows);
+// Bytes of the rows of a gemm's input of up to max_rows rows, in slabs or not.
+uint64_t frit_cuda_f16_input_bytes(const frit_cuda_device *device, int64_t width, int64_t max_rows);
 // True if gemms are the only readers of the node's rows. The lowering of the node may then write f16, and sets
 // exec->is_f16_input.
 bool frit_cuda_feeds_gemm(const frit_exec *exec, const frit_node *node);

@@ -16,8 +16,10 @@ enum { ALIGNMENT = 256, THREADS = 256 };
 
 bool frit_cuda_is_gemm(const frit_exec *exec, const frit_node *linear)
 {
+    const frit_cuda_device *d = exec->device;
     if (exec->is_precise) return true;
-    return linear->shape[0] >= FRIT_CUDA_GEMM_FROM && exec->device->has_blas &&
+    if (linear->shape[0] < FRIT_CUDA_GEMM_FROM || d->is_deterministic) return false;
+    return (d->has_blas || frit_cuda_gemm_is_wgmma(&d->gpu, frit_cuda_row_elems(linear->src[0]))) &&
            frit_node_storage(linear->src[1])->tensor->dtype != FRIT_DTYPE_F32;
 }
 
@@ -117,7 +119,8 @@ static frit_status multiply_gated(frit_cuda_device *d, const frit_cuda_launch *l
                                  .squares = frit_cuda_resolve(step, m->x.squares),
                                  .bounds = m->bounds,
                                  .out_scales = frit_cuda_resolve(step, m->gated.scales),
-                                 .n_rows = n_rows};
+                                 .n_rows = n_rows,
+                                 .slab_rows = frit_cuda_slab_rows(d, m->n / 2, n_rows)};
     return launch_variant(d, variant, &args);
 }
 
@@ -162,7 +165,8 @@ static frit_status finish_gates(frit_cuda_device *d, const frit_cuda_gemm *m, in
                                  .y = frit_cuda_resolve(step, m->gated.rows),
                                  .scales = frit_cuda_resolve(step, m->gated.scales),
                                  .n_parts = n_parts,
-                                 .stride = m->n};
+                                 .stride = m->n,
+                                 .slab_rows = frit_cuda_slab_rows(d, m->n / 2, n_rows)};
     return launch_blocks(d, m->gate, (unsigned)n_rows, &args);
 }
 
@@ -182,7 +186,8 @@ static frit_status finish_and_norm(frit_cuda_device *d, const frit_cuda_launch *
                                  .product_scales = frit_cuda_resolve(step, m->x.scales),
                                  .epsilon = m->norm.epsilon,
                                  .n_parts = n_parts,
-                                 .stride = m->n};
+                                 .stride = m->n,
+                                 .slab_rows = frit_cuda_slab_rows(d, frit_cuda_width(l->node), n_rows)};
     return launch_blocks(d, frit_cuda_f16_norm_kernel(&m->norm, n_rows), (unsigned)n_rows, &args);
 }
 
@@ -211,7 +216,8 @@ static frit_status convert_rows(frit_cuda_device *d, const frit_cuda_launch *l, 
                                     .y = frit_cuda_resolve(step, m->x.rows),
                                     .scales = frit_cuda_resolve(step, m->x.scales),
                                     .n = n_rows,
-                                    .width = m->k};
+                                    .width = m->k,
+                                    .slab_rows = frit_cuda_slab_rows(d, m->k, n_rows)};
     return launch_blocks(d, m->convert, (unsigned)n_rows, &args);
 }
 
@@ -289,14 +295,14 @@ static frit_status add_small(frit_cuda_device *d, const frit_cuda_products *p, i
 }
 
 static frit_status add_wgmma(frit_cuda_device *d, const frit_cuda_products *p, int rows, int64_t max_rows,
-                             frit_cuda_launch *l, uint64_t *n_bytes, bool *is_added)
+                             frit_cuda_launch *l, uint64_t *n_bytes)
 {
     frit_cuda_gemm *m = &l->gemm;
-    frit_cuda_gemm_wgmma wgmma = {.n_rows = rows, .k = p->k, .is_gated = m->bounds != 0};
+    enum { MANY = 2048 };   // more rows have the same kernel
+    frit_cuda_gemm_wgmma wgmma = {.n_rows = rows < MANY ? rows : MANY, .k = p->k, .is_gated = m->bounds != 0};
     frit_cuda_kernel kernel;
     memcpy(wgmma.segments, p->segments, sizeof wgmma.segments);
-    *is_added = frit_cuda_gemm_wgmma_kernel(&wgmma, &d->gpu, &kernel) == FRIT_OK;
-    if (!*is_added) return FRIT_OK;
+    FRIT_TRY(frit_cuda_gemm_wgmma_kernel(&wgmma, &d->gpu, &kernel));
     kernel.grid[0] = frit_cuda_gemm_wgmma_blocks(&wgmma, wgmma.rows);
     const frit_cuda_gemm_variant variant = {
         .rows = rows, .n_parts = wgmma.splits, .block_rows = wgmma.rows, .is_gated = wgmma.is_gated};
@@ -308,16 +314,16 @@ static frit_status add_variants(frit_cuda_device *d, const frit_cuda_products *p
                                 uint64_t *n_bytes)
 {
     static const int small[] = {16, 32, 64, FRIT_CUDA_GEMM_SMALL_ROWS},
-                     wgmma[] = {32, 64, 96, 128, 192, 256, 384, 512, FRIT_CUDA_GEMM_WGMMA_ROWS};
-    const bool has_wgmma = frit_cuda_has_wgmma(&d->gpu);
-    const size_t n_small = has_wgmma ? 1 : FRIT_COUNT(small);
+                     wgmma[] = {32, 64, 96, 128, 192, 256, 384, 512, 1024, INT32_MAX};
+    const bool is_wgmma = frit_cuda_gemm_is_wgmma(&d->gpu, p->k);
+    const size_t n_small = is_wgmma ? 1 : FRIT_COUNT(small);
     bool is_added = true;
     for (size_t i = 0; i < n_small && is_added; i++) {
         FRIT_TRY(add_small(d, p, small[i], max_rows, l, n_bytes, &is_added));
         if (small[i] >= max_rows) return FRIT_OK;
     }
-    for (size_t i = 0; has_wgmma && is_added && i < FRIT_COUNT(wgmma); i++) {
-        FRIT_TRY(add_wgmma(d, p, wgmma[i], max_rows, l, n_bytes, &is_added));
+    for (size_t i = 0; is_wgmma && i < FRIT_COUNT(wgmma); i++) {
+        FRIT_TRY(add_wgmma(d, p, wgmma[i], max_rows, l, n_bytes));
         if (wgmma[i] >= max_rows) return FRIT_OK;
     }
     return FRIT_OK;
@@ -398,12 +404,13 @@ static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, in
     const uint64_t n_rows = (uint64_t)max_rows;
     uint64_t at = 0, product_bytes = n_rows * (uint64_t)m->n * sizeof(float);
     FRIT_TRY(add_variants(exec->device, p, max_rows, l, &product_bytes));
-    m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
+    if (m->matmul) m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
     if (m->convert) {
-        m->x.rows = (frit_cuda_address){FRIT_CUDA_WORK, take_work(&at, n_rows * (uint64_t)m->k * 2)};
+        m->x.rows = (frit_cuda_address){FRIT_CUDA_WORK,
+                                        take_work(&at, frit_cuda_f16_input_bytes(exec->device, m->k, max_rows))};
         m->x.scales = (frit_cuda_address){FRIT_CUDA_WORK, take_work(&at, n_rows * sizeof(float))};
     }
-    m->weights = take_work(&at, frit_cuda_matmul_scratch(m->matmul));
+    if (m->matmul) m->weights = take_work(&at, frit_cuda_matmul_scratch(m->matmul));
     m->product = take_work(&at, product_bytes);
     if (at > exec->work_bytes) exec->work_bytes = at;
     return FRIT_OK;
@@ -420,10 +427,18 @@ static frit_status lower_precise(frit_exec *exec, const frit_cuda_products *p, i
     return take_finish(exec, result, m);
 }
 
+static frit_status take_matmul(frit_exec *exec, frit_cuda_matmul *matmul, frit_cuda_gemm *m)
+{
+    FRIT_TRY(frit_cuda_matmul_describe(matmul));
+    FRIT_TRY(new_matmul(exec, matmul, &m->matmul));
+    for (int i = 0; i < matmul->n_kernels; i++)
+        FRIT_TRY(frit_cuda_kernel_get(exec->device, &matmul->dequantize[i], &m->matmul->shared[i]));
+    return FRIT_OK;
+}
+
 frit_status frit_cuda_lower_gemm(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows,
                                  const frit_node *result, frit_cuda_launch *l)
 {
-    frit_cuda_device *d = exec->device;
     frit_cuda_gemm *m = &l->gemm;
     const frit_node *x = frit_node_storage(p->node->src[0]);
     frit_cuda_matmul matmul = {.k = p->k, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32};
@@ -432,10 +447,7 @@ frit_status frit_cuda_lower_gemm(frit_exec *exec, const frit_cuda_products *p, i
     *m = (frit_cuda_gemm){
         .k = p->k, .n = (int)n_tiles_of(&matmul) * FRIT_TILE_ROWS, .is_gated = p->epilogue == FRIT_GPU_GLU};
     if (exec->is_precise) return lower_precise(exec, p, max_rows, result, m);
-    FRIT_TRY(frit_cuda_matmul_describe(&matmul));
-    FRIT_TRY(new_matmul(exec, &matmul, &m->matmul));
-    for (int i = 0; i < matmul.n_kernels; i++)
-        FRIT_TRY(frit_cuda_kernel_get(d, &matmul.dequantize[i], &m->matmul->shared[i]));
+    if (!frit_cuda_gemm_is_wgmma(&exec->device->gpu, p->k)) FRIT_TRY(take_matmul(exec, &matmul, m));
     if (exec->is_f16_input[x->id])
         m->x = frit_cuda_f16_input_of(exec, x);
     else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/cuda/ops/gemm.h: products of plans with FRIT_CUDA_GEMM_FROM rows or more. The input is f16. The kernel is
-// gemm_small.h's for up to 128 rows and cuBLASLt (gemm_cublas.h) for more; on sm_90 it is gemm_wgmma.h's for 17 to
-// 1,024 rows. Precise graphs (precise.h) have all products here, in f32.
+// gemm_small.h's for up to 128 rows and cuBLASLt (gemm_cublas.h) for more; on sm_90 it is gemm_small.h's for up to 16
+// rows and gemm_wgmma.h's for more. Precise graphs (precise.h) have all products here, in f32.
 #pragma once
 #include "backend/cuda/ops/f16_input.h"
 #include "backend/cuda/ops/gemm_cublas.h"
@@ -9,7 +9,7 @@
 struct frit_cuda_products;
 struct frit_cuda_launch;
 
-enum { FRIT_CUDA_GEMM_FROM = 17, FRIT_CUDA_GEMM_VARIANTS = 10 };
+enum { FRIT_CUDA_GEMM_FROM = 17, FRIT_CUDA_GEMM_VARIANTS = 11 };
 
 // A kernel that multiplies tiles.
 typedef struct frit_cuda_gemm_variant {
@@ -21,7 +21,7 @@ typedef struct frit_cuda_gemm_variant {
 
 // Operands of the launch: 0 rows, 1 tiles, 3 residual, 4 tiles of the second segment.
 typedef struct frit_cuda_gemm {
-    frit_cuda_matmul *matmul;
+    frit_cuda_matmul *matmul;   // cuBLASLt's; NULL: there is a variant for every number of rows
     frit_cuda_gemm_variant variants[FRIT_CUDA_GEMM_VARIANTS];   // ascending rows
     int n_variants;
     frit_cuda_kernel *precise;              // multiplies in f32; NULL: the product is in f16

@@ -154,8 +154,14 @@ frit_status frit_cuda_gemm_small_kernel(frit_cuda_gemm_small *s, const frit_cuda
         const char *name;
         int64_t value;
     } defines[] = {
-        {"ROWS", s->rows},     {"TILES", s->tiles},        {"WARPS", s->warps},         {"SPLITS", s->splits},
-        {"STAGES", s->stages}, {"SHARED_BYTES", n_shared}, {"HALF_MATH", !s->is_exact}, {"GATED", s->is_gated},
+        {"ROWS", s->rows},
+        {"TILES", s->tiles},
+        {"WARPS", s->warps},
+        {"SPLITS", s->splits},
+        {"STAGES", s->stages},
+        {"SHARED_BYTES", n_shared},
+        {"HALF_MATH", s->is_exact ? 0 : 2},
+        {"GATED", s->is_gated},
     };
     for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_cuda_define(kernel, defines[i].name, defines[i].value);
     return FRIT_OK;

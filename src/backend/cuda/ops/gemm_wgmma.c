@@ -4,9 +4,18 @@
 #include "backend/cuda/ops/gemm_tiles.h"
 #include "backend/cuda/weights/repack.h"
 
-enum { QUARTERS = 4, COPY_WARPS = 4, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2, REGISTERS = 65536 };
+enum {
+    QUARTERS = 4,
+    COPY_WARPS = 4,
+    COPY_REGISTERS = 24,
+    BARRIER_BYTES = 1024,
+    MOST_TILES = 2,
+    MOST_SPLITS = 8,
+    MOST_BLOCKS = 2,
+    REGISTERS = 65536
+};
 
-static const int row_blocks[] = {32, 64, 96, 128};
+static const int row_blocks[] = {32, 64, 96, 128, 192, 256};
 static const int warp_counts[] = {4, 8, 12};
 
 bool frit_cuda_has_wgmma(const frit_cuda_gpu *gpu)
@@ -14,11 +23,16 @@ bool frit_cuda_has_wgmma(const frit_cuda_gpu *gpu)
     return gpu->arch == 90;
 }
 
+bool frit_cuda_gemm_is_wgmma(const frit_cuda_gpu *gpu, int64_t k)
+{
+    return frit_cuda_has_wgmma(gpu) && k % 64 == 0;
+}
+
 // A static_assert of the kernel compares the result with what it lays out.
 static int shared_bytes(const frit_cuda_gemm_wgmma *s)
 {
-    return QUARTERS * s->rows * 128 + s->warps * s->stages * (s->tiles * frit_cuda_gemm_tile_bytes(s->segments) + 8) +
-           2 * QUARTERS * 8;
+    return BARRIER_BYTES + QUARTERS * s->rows * 128 +
+           s->warps * s->stages * s->tiles * frit_cuda_gemm_tile_bytes(s->segments);
 }
 
 static int n_groups_of(const frit_cuda_gemm_wgmma *s)
@@ -34,10 +48,9 @@ unsigned frit_cuda_gemm_wgmma_blocks(const frit_cuda_gemm_wgmma *s, int64_t n_ro
 // Registers that a thread of the multiplying warps needs, about, and has.
 static bool has_registers(const frit_cuda_gemm_wgmma *s)
 {
-    const int threads = (s->warps + COPY_WARPS) * 32, each = REGISTERS / s->at_once / threads / 8 * 8;
-    const int copy = s->rows / 2 + (s->tiles * s->rows >= 256 ? 24 : 32),
-              rest = (each * (s->warps + COPY_WARPS) - copy * COPY_WARPS) / s->warps;
-    return rest >= s->tiles * s->rows / 2 + (s->tiles * s->rows >= 256 ? 80 : 88);
+    const int n_warps = s->warps + COPY_WARPS, each = REGISTERS / s->at_once / (n_warps * 32) / 8 * 8;
+    return (each * n_warps - COPY_REGISTERS * COPY_WARPS) / s->warps >=
+           s->tiles * s->rows / 2 + (s->tiles * s->rows >= 256 ? 80 : 88);
 }
 
 static bool fits(const frit_cuda_gemm_wgmma *s, const frit_cuda_gpu *gpu)
@@ -47,19 +60,18 @@ static bool fits(const frit_cuda_gemm_wgmma *s, const frit_cuda_gpu *gpu)
 }
 
 // Estimated clocks, from measurements on an H200. A warpgroup takes a time for converting 64 columns of weights, which
-// all rows share, and one for each row. Up to eight warps of a multiprocessor do not slow each other down. The copies
-// of x take as long as their bytes.
+// all rows share, and one for each row. Up to eight warps of a multiprocessor do not slow each other down. No copies of
+// x were seen to take longer.
 static double cost_of(const frit_cuda_gemm_wgmma *s, const frit_cuda_gpu *gpu)
 {
-    const double start = 4000, of_stage = 100, of_weights = 300, of_row = 4.1, x_bytes_a_clock = 29, bytes_a_clock = 40;
+    const double start = 4000, of_stage = 100, of_weights = 300, of_row = 3.4, bytes_a_clock = 40;
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS,
               each = (n_blocks + s->splits - 1) / s->splits, n_slots = gpu->n_multiprocessors * s->at_once;
     const int n_all = (int)frit_cuda_gemm_wgmma_blocks(s, s->n_rows) * s->splits,
               n_waves = (n_all + n_slots - 1) / n_slots;
     const double crowded = s->warps * s->at_once > 8 ? s->warps * s->at_once / 8.0 : 1;
-    const double copies = 128.0 * s->rows * s->at_once / x_bytes_a_clock;
-    double stage = (of_stage + s->tiles * (of_weights + of_row * s->rows)) * crowded * (s->at_once > 1 ? 1.05 : 1);
-    if (stage < copies) stage = copies;
+    const double stage =
+        (of_stage + s->tiles * (of_weights + of_row * s->rows)) * crowded * (s->at_once > 1 ? 0.97 : 1);
     const double clocks = 4.0 * each * stage;
     const double gates = s->is_gated && s->splits > 1 ? 6000 : 0;   // clocks of the kernel that then computes gates
     const double results = 8.0 * s->splits * s->n_rows * n_groups_of(s) * s->tiles * s->warps * FRIT_TILE_ROWS;
@@ -110,19 +122,21 @@ int frit_cuda_gemm_wgmma_candidates(const frit_cuda_gemm_wgmma *wanted, const fr
 
 uint64_t frit_cuda_gemm_wgmma_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows)
 {
-    enum { MOST_NUMBERS = 128 * 12 * MOST_TILES * FRIT_TILE_ROWS };   // of a block of threads
-    const uint64_t rows = n_rows < FRIT_CUDA_GEMM_WGMMA_ROWS ? n_rows : FRIT_CUDA_GEMM_WGMMA_ROWS;
+    enum { MOST_NUMBERS = 256 * 12 * MOST_TILES * FRIT_TILE_ROWS };   // of a block of threads
     const uint64_t most = (uint64_t)gpu->n_multiprocessors * MOST_BLOCKS * MOST_NUMBERS,
-                   in_parts = rows * n * MOST_SPLITS < most ? rows * n * MOST_SPLITS : most;
-    return (rows * n > in_parts ? rows * n : in_parts) * sizeof(float);
+                   in_parts = n_rows * n * MOST_SPLITS < most ? n_rows * n * MOST_SPLITS : most;
+    return (n_rows * n > in_parts ? n_rows * n : in_parts) * sizeof(float);
 }
 
 frit_status frit_cuda_gemm_wgmma_kernel(frit_cuda_gemm_wgmma *s, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
 {
+    enum { QUICK_ROWS = 64 };   // up to which converting the weights takes the longest
     frit_cuda_gemm_wgmma best;
     FRIT_TRY(frit_cuda_gemm_check(s->k, s->segments));
     if (!frit_cuda_has_wgmma(gpu))
         return frit_fail(FRIT_E_UNSUPPORTED, "%s has no products of warpgroups; expected sm_90", gpu->name);
+    if (!frit_cuda_gemm_is_wgmma(gpu, s->k))
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product of warpgroups has %d columns; expected a multiple of 64", s->k);
     if (frit_cuda_gemm_wgmma_candidates(s, gpu, &best, 1) == 0)
         return frit_fail(FRIT_E_UNSUPPORTED,
                          "a product of %d rows and %d columns does not fit into the %d bytes of "
@@ -136,6 +150,7 @@ frit_status frit_cuda_gemm_wgmma_kernel(frit_cuda_gemm_wgmma *s, const frit_cuda
                                  .threads = (unsigned)(s->warps + COPY_WARPS) * 32,
                                  .shared_bytes = (unsigned)shared_bytes(s)};
     frit_cuda_gemm_define(kernel, s->k, s->segments);
+    const int half_math = s->is_exact ? 0 : s->n_rows > QUICK_ROWS ? 1 : 2;
     const struct {
         const char *name;
         int64_t value;
@@ -147,7 +162,7 @@ frit_status frit_cuda_gemm_wgmma_kernel(frit_cuda_gemm_wgmma *s, const frit_cuda
         {"STAGES", s->stages},
         {"AT_ONCE", s->at_once},
         {"SHARED_BYTES", shared_bytes(s)},
-        {"HALF_MATH", !s->is_exact},
+        {"HALF_MATH", half_math},
         {"GATED", s->is_gated},
     };
     for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_cuda_define(kernel, defines[i].name, defines[i].value);

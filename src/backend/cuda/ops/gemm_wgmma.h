@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // backend/cuda/ops/gemm_wgmma.h: products of 17 rows or more in f16 on sm_90, which read weights as tiles
-// (kernels/gemm_wgmma.cu). Other GPUs have gemm_small.h for up to 128 rows and gemm_cublas.h for more.
+// (kernels/gemm_wgmma.cu), and x in slabs. Other GPUs have gemm_small.h for up to 128 rows and gemm_cublas.h for more.
 //
 //     frit_cuda_gemm_wgmma product = {.n_rows = 256, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 256}}};
 //     FRIT_TRY(frit_cuda_gemm_wgmma_kernel(&product, &gpu, &kernel));
@@ -8,17 +8,16 @@
 #pragma once
 #include "backend/cuda/ops/product.h"
 
-// With more rows, converting the weights once for cuBLASLt is faster.
-enum { FRIT_CUDA_GEMM_WGMMA_ROWS = 1024 };
+enum { FRIT_CUDA_GEMM_WGMMA_FROM = 17 };   // rows from which gemms are multiplied by it
 
 typedef struct frit_cuda_gemm_wgmma {
     int n_rows;   // of the input that the choices below are made for; the kernel takes any number
     int k;
     frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty
     bool is_gated;   // asks for activated gates times values, in f16; cleared if there are splits
-    bool is_exact;   // weights are rounded to f16 once; otherwise scales are rounded too, which is faster
+    bool is_exact;   // weights are rounded to f16 once; otherwise scales are rounded too, and mins up to 64 rows
     // 0: chosen by estimate, and set.
-    int rows;           // of a block of threads: 32, 64, 96 or 128
+    int rows;           // of a block of threads: 32, 64, 96, 128, 192 or 256
     int tiles, warps;   // row tiles of a warp, warps of a block of threads that multiply
     int splits;         // parts of the columns, whose partial results are to be added
     int at_once;        // blocks of threads that a multiprocessor runs
@@ -28,6 +27,8 @@ typedef struct frit_cuda_gemm_wgmma {
 
 // True if the GPU has the kernel's instructions.
 bool frit_cuda_has_wgmma(const frit_cuda_gpu *gpu);
+// True if the GPU multiplies matrices of k columns by the kernel.
+bool frit_cuda_gemm_is_wgmma(const frit_cuda_gpu *gpu, int64_t k);
 // Upper bound of the bytes of all partial results of a product with up to n_rows rows of n numbers.
 uint64_t frit_cuda_gemm_wgmma_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows);
 // Stores up to `most` candidates in `out`, the fastest by estimate first. Returns their number; 0: none fits.

@@ -28,6 +28,7 @@
 #include "args.h"
 #include "pages.cuh"
 #include "rows.cuh"
+#include "slabs.cuh"
 
 #ifndef ATTEND_STAGES
 #define ATTEND_STAGES 0
@@ -319,12 +320,13 @@ DEVICE float sink_of(const frit_attend_args &a, int head, float largest)
     return HAS_SINKS ? exp2_fast(((const float *)a.sinks)[head] * 1.4426950408889634f - largest) : 0;
 }
 
-DEVICE void store_result(const frit_attend_args &a, long long at, float x)
+// column: of a row of all heads.
+DEVICE void store_result(const frit_attend_args &a, int row, int column, float x)
 {
     if (OUT == NUMBERS_F16)
-        ((u16 *)a.out)[at] = float_to_half(x);
+        store_input((void *)a.out, a.slab_rows, row, column, HEADS * HEAD, x);
     else
-        ((float *)a.out)[at] = x;
+        ((float *)a.out)[(long long)row * (HEADS * HEAD) + column] = x;
 }
 
 // The query heads of a tile, and their key/value head.
@@ -525,7 +527,7 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     }
     __syncthreads();
 
-    const long long out = (long long)(row * HEADS + heads.first) * HEAD;
+    const int out = heads.first * HEAD;
     float *parts = (float *)a.partial + (long long)(row * ALL_QUERY_TILES + tile) * ALL_PARTS * QUERIES * PART;
     const bool is_alone = n_active == 1 && p.n_shared == 0;
     for (int i = threadIdx.x; i < heads.n * HEAD; i += ATTEND_WARPS * 32) {
@@ -533,7 +535,7 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
         float sum, largest, total;
         join_warps(shared + query * PART, d, sum, largest, total);
         if (is_alone) {
-            store_result(a, out + i, __fdividef(sum, total + sink_of(a, heads.first + query, largest)));
+            store_result(a, row, out + i, __fdividef(sum, total + sink_of(a, heads.first + query, largest)));
             continue;
         }
         float *to = parts + ((SHARED_PARTS + split) * QUERIES + query) * PART;
@@ -556,6 +558,7 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
         const joined j = join_blocks(first_part, p.n_shared + n_active, lane);
         const float total = j.total + sink_of(a, heads.first + query, j.largest);
 #pragma unroll
-        for (int c = 0; c < CHUNKS; c++) store_result(a, out + query * HEAD + c * 32 + lane, __fdividef(j.sums[c], total));
+        for (int c = 0; c < CHUNKS; c++)
+            store_result(a, row, out + query * HEAD + c * 32 + lane, __fdividef(j.sums[c], total));
     }
 }

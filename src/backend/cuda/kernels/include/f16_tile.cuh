@@ -4,10 +4,11 @@
 // A lane's four codes of a row are neighbours (repack.h), so columns 4 t ... 4 t + 3 of 16 are columns 2 t, 2 t + 1,
 // 2 t + 8, 2 t + 9 of a fragment, in weights and rows alike.
 //
-// Weights are rounded as dequantize.cu rounds them. With HALF_MATH, mins and, in some types, scales are rounded to f16
-// too, which halves the instructions. Weights are then multiplied by 16, so that small scales keep their bits.
+// Weights are rounded as dequantize.cu rounds them. With HALF_MATH they are computed in f16, which halves the
+// instructions: in some types scales are rounded to f16 too. Mins are added in two parts, or, with 2, rounded too.
+// Weights are then multiplied by 16, so that small scales keep their bits.
 //
-// Defined by the host: HALF_MATH (default 0).
+// Defined by the host: HALF_MATH (0, 1 or 2; default 0).
 #pragma once
 #include "levels.cuh"
 
@@ -90,7 +91,8 @@ DEVICE void four_by_halves(u32 levels, const scales_of<TYPE> &row, int g, int s,
     const bool is_signed = levels_of<TYPE>::is_signed;
     const u32 word = is_signed ? levels ^ 0x80808080u : levels;
     const u32 center = is_signed ? 0xe480e480u : 0xe400e400u;   // -1152, -1024: f16 whose last bits are an integer
-    const u32 min = twice_times_16(-row.min(g, s));
+    const float exact_min = row.min(g, s) * -16;
+    const u32 min = pack_half2(exact_min, exact_min);
     const u32 scale = twice_times_16(integers::are_used ? integers::unit(row) : row.scale(g, s));
     first = add_half2(__byte_perm(word, 0x64646464u, 0x4140u), center);
     second = add_half2(__byte_perm(word, 0x64646464u, 0x4342u), center);
@@ -101,6 +103,12 @@ DEVICE void four_by_halves(u32 levels, const scales_of<TYPE> &row, int g, int s,
     }
     first = fma_half2(first, scale, min);
     second = fma_half2(second, scale, min);
+    if (HALF_MATH == 1 && !scales_of<TYPE>::has_f16_mins) {   // mins are as large as weights: their rounding counts
+        const float lost = exact_min - low_half(min);
+        const u32 rest = pack_half2(lost, lost);
+        first = add_half2(first, rest);
+        second = add_half2(second, rest);
+    }
 }
 
 // Fragments of a tile for columns 64 * pair + 32 * odd + 16 * s.
@@ -152,7 +160,7 @@ template <> struct f16_tile<TYPE_Q4_K, 4> {
     enum { times = 16 };
     scales_of<TYPE_Q4_K> row[2];
     u32 d[2], m[2];   // factors of integer scales and of mins
-    u32 scale[2][2], less[2][2], min[2][2];
+    u32 scale[2][2], less[2][2], min[2][2], rest[2][2];
     uint4 codes[2];
     DEVICE void load(const char *tile, int lane)
     {
@@ -174,7 +182,9 @@ template <> struct f16_tile<TYPE_Q4_K, 4> {
                 const u32 integer = add_half2(byte_twice(row[h].scales[g / 4], g % 4), 0xe400e400u);
                 scale[odd][h] = odd ? multiply_half2(integer, 0x2c002c00u) : integer;      // 1 / 16
                 less[odd][h] = multiply_half2(integer, odd ? 0xd400d400u : 0xe400e400u);   // - 64, - 1024
-                min[odd][h] = multiply_half2(add_half2(byte_twice(row[h].mins[g / 4], g % 4), 0xe400e400u), m[h]);
+                const u32 of_min = add_half2(byte_twice(row[h].mins[g / 4], g % 4), 0xe400e400u);
+                min[odd][h] = multiply_half2(of_min, m[h]);
+                rest[odd][h] = fma_half2(of_min, m[h], min[odd][h] ^ 0x80008000u);   // what rounding lost
             }
         }
     }
@@ -186,7 +196,9 @@ template <> struct f16_tile<TYPE_Q4_K, 4> {
 #pragma unroll
             for (int i = 0; i < 2; i++) {
                 const u32 two = __byte_perm(four, 0x64646464u, i ? 0x4342u : 0x4140u);
-                a[i * 2 + h] = fma_half2(fma_half2(two, scale[odd][h], less[odd][h]), d[h], min[odd][h]);
+                const u32 of_code = fma_half2(two, scale[odd][h], less[odd][h]);
+                a[i * 2 + h] = fma_half2(of_code, d[h], min[odd][h]);
+                if (HALF_MATH == 1) a[i * 2 + h] = add_half2(a[i * 2 + h], rest[odd][h]);
             }
         }
     }

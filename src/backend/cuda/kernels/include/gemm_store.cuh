@@ -11,6 +11,7 @@
 #include "activation.cuh"
 #include "args.h"
 #include "f16_tile.cuh"
+#include "slabs.cuh"
 
 // Shared memory of store_gated.
 #define GATED_BYTES (ROWS * (WARPS * TILES * 16 + 8))
@@ -50,7 +51,7 @@ DEVICE void store_gated(const frit_gemm_args &a, int n_tiles, int first, int fir
     for (int i = threadIdx.x; i < ROWS * group; i += WARPS * 32) {
         const int row = first_row + i / group, tile = first + i % group;
         if (row < a.n_rows && tile < n_tiles)
-            ((uint4 *)a.out)[(long long)row * TILES0 + tile] = ((const uint4 *)out)[i];
+            store_input_eight((void *)a.out, a.slab_rows, row, tile * 8, TILES0 * 8, ((const uint4 *)out)[i]);
     }
 }
 

@@ -29,12 +29,12 @@ DEVICE float half_of(const uint4 &eight, int i)
 
 // ------------------------------------------------------------------------------- scales of a row
 
-// step: columns that share a scale. min_pair: mins of groups of 16 columns 2t, 2t + 1 (is_upper: 2t + 8, 2t + 9) as two
+// step: columns that share a scale. has_f16_mins: mins are f16 in the file, so that f16 has them exactly. min_pair: mins of groups of 16 columns 2t, 2t + 1 (is_upper: 2t + 8, 2t + 9) as two
 // f16. min_unit: the factor of a min for product_of_sums (tile.cuh).
 template <int TYPE> struct scales_of;
 
 struct scales_without_mins {
-    enum { has_mins = 0 };
+    enum { has_mins = 0, has_f16_mins = 1 };
     DEVICE float min(int, int) const
     {
         return 0;
@@ -75,7 +75,7 @@ template <int TYPE> struct scales_of_blocks : scales_without_mins {
 
 // One f16 scale and one f16 min, which is added, for each block of 32.
 template <int TYPE> struct scales_and_mins_of_blocks {
-    enum { step = 32, has_mins = 1 };
+    enum { step = 32, has_mins = 1, has_f16_mins = 1 };
     uint4 d, m;
     DEVICE void load(const char *tile, int row)
     {
@@ -103,7 +103,7 @@ template <int TYPE> struct scales_and_mins_of_blocks {
 
 // Eight scales and mins of six bits (quant/scales.h).
 template <int TYPE> struct scales_of_six_bits {
-    enum { step = 32, has_mins = 1 };
+    enum { step = 32, has_mins = 1, has_f16_mins = 0 };
     u32 scales[2], mins[2], factors;
     DEVICE void load(const char *tile, int row)
     {
@@ -212,7 +212,7 @@ template <> struct scales_of<TYPE_Q2_0> : scales_of_floats<TYPE_Q2_0> {
 
 // For 16 columns: a nibble for the scale and a nibble for the min.
 template <> struct scales_of<TYPE_Q2_K> {
-    enum { step = 16, has_mins = 1 };
+    enum { step = 16, has_mins = 1, has_f16_mins = 0 };
     uint4 bytes;
     u32 factors;
     DEVICE void load(const char *tile, int row)

@@ -9,8 +9,8 @@
 //     wgmma_wait<0>();                        // no group is under way
 //     wgmma_results(sums);
 //
-// Warp w of the warpgroup has rows 16 w ... 16 w + 15 of the results. Each of its lanes has the fragments of 16 x 8 that
-// mma_f16 (ptx.cuh) has.
+// Warp w of the warpgroup has rows 16 w ... 16 w + 15 of the results. Each of its lanes has the fragments of 16 x 8
+// that mma_f16 (ptx.cuh) has.
 #pragma once
 #include "ptx.cuh"
 
@@ -59,7 +59,8 @@ template <int N> DEVICE void wgmma_results(frag (&d)[N])
 #define TO_10        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, "
 #define TO_30        TO_10 TEN(1) TEN(2)
 #define TO_60        TO_30 TEN(3) TEN(4) TEN(5)
-#define TO_120       TO_60 TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11)
+#define TO_90        TO_60 TEN(6) TEN(7) TEN(8)
+#define TO_120       TO_90 TEN(9) TEN(10) TEN(11)
 #define FRAGMENT(i)  "+f"(d[i].v[0]), "+f"(d[i].v[1]), "+f"(d[i].v[2]), "+f"(d[i].v[3])
 #define FRAGMENTS(i) FRAGMENT(i), FRAGMENT(i + 1), FRAGMENT(i + 2), FRAGMENT(i + 3)
 
@@ -83,16 +84,12 @@ WGMMA(96, TO_30 TEN(3) "%40, %41, %42, %43, %44, %45, %46, %47", "%48", "%49", "
       FRAGMENTS(0), FRAGMENTS(4), FRAGMENTS(8))
 WGMMA(128, TO_60 "%60, %61, %62, %63", "%64", "%65", "%66", "%67", "%68", "%69",
       FRAGMENTS(0), FRAGMENTS(4), FRAGMENTS(8), FRAGMENTS(12))
+WGMMA(192, TO_90 "%90, %91, %92, %93, %94, %95", "%96", "%97", "%98", "%99", "%100", "%101",
+      FRAGMENTS(0), FRAGMENTS(4), FRAGMENTS(8), FRAGMENTS(12), FRAGMENTS(16), FRAGMENTS(20))
 WGMMA(256, TO_120 "%120, %121, %122, %123, %124, %125, %126, %127", "%128", "%129", "%130", "%131", "%132", "%133",
       FRAGMENTS(0), FRAGMENTS(4), FRAGMENTS(8), FRAGMENTS(12), FRAGMENTS(16), FRAGMENTS(20), FRAGMENTS(24),
       FRAGMENTS(28))
 // clang-format on
-
-// Stores of this thread to shared memory become visible to products of a warpgroup.
-DEVICE void fence_before_wgmma()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 
 // Moves registers between the warpgroups of a block. All warps of a warpgroup call it.
 template <int N> DEVICE void take_registers()
