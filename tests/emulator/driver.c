@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// CUDA's driver for the emulator. Streams work immediately, and new memory is full of NaN. The GPU has
-// FRIT_EMULATED_BYTES of memory (default 4 GiB), is of kind FRIT_EMULATED_ARCH (default sm_90), and has
-// FRIT_EMULATED_MULTIPROCESSORS (default 4).
+// CUDA's driver for the emulator. Streams work immediately, and new memory is full of NaN. There are FRIT_EMULATED_GPUS
+// (default 1), which share FRIT_EMULATED_BYTES of memory (default 4 GiB). They are of kind FRIT_EMULATED_ARCH (default
+// sm_90), and have FRIT_EMULATED_MULTIPROCESSORS (default 4) each.
 #include "emulator.h"
 
 #include "backend/cuda/runtime/driver.h"
@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { OK, INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500 };
 
 // ------------------------------------------------------------------------------- the device
 
-static uint64_t n_used, n_total, n_foreign;
+static _Atomic uint64_t n_used, n_total, n_foreign;
 static int fault;
 
 void emulated_break(int result)
@@ -54,26 +55,34 @@ int cuGetErrorString(int result, const char **text)
 
 int cuDeviceGetCount(int *n)
 {
-    *n = 1;
+    const char *text = getenv("FRIT_EMULATED_GPUS");
+    *n = text ? (int)strtol(text, NULL, 10) : 1;
     return OK;
+}
+
+static bool is_device(int device)
+{
+    int n;
+    cuDeviceGetCount(&n);
+    return device >= 0 && device < n;
 }
 
 int cuDeviceGet(int *device, int ordinal)
 {
-    *device = 0;
-    return ordinal == 0 ? OK : INVALID;
+    *device = ordinal;
+    return is_device(ordinal) ? OK : INVALID;
 }
 
 int cuDeviceGetName(char *name, int n, int device)
 {
     snprintf(name, (size_t)n, "emulated GPU");
-    return device == 0 ? OK : INVALID;
+    return is_device(device) ? OK : INVALID;
 }
 
 int cuDeviceTotalMem_v2(size_t *n_bytes, int device)
 {
     *n_bytes = n_total;
-    return device == 0 ? OK : INVALID;
+    return is_device(device) ? OK : INVALID;
 }
 
 static int arch(void)
@@ -111,19 +120,19 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
              : attribute == FRIT_CUDA_SHARED_OPTIN  ? shared_kib() << 10
              : attribute == FRIT_CUDA_L2_BYTES      ? 50 << 20
                                                     : 0;
-    return device == 0 ? OK : INVALID;
+    return is_device(device) ? OK : INVALID;
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
     static int one;
     *context = &one;
-    return device == 0 ? OK : INVALID;
+    return is_device(device) ? OK : INVALID;
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
-    return device == 0 ? OK : INVALID;
+    return is_device(device) ? OK : INVALID;
 }
 
 int cuCtxSetCurrent(void *context)
@@ -185,6 +194,59 @@ int cuMemFreeHost(void *address)
 {
     free(address);
     return OK;
+}
+
+// ------------------------------------------------------------------------------- memory of several GPUs
+
+int cuDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    *can = getenv("FRIT_EMULATED_NO_PEERS") == NULL;
+    return is_device(device) && is_device(peer) && device != peer ? OK : INVALID;
+}
+
+int cuMemGetAllocationGranularity(size_t *n_bytes, const frit_cuda_shared_memory *kind, int option)
+{
+    *n_bytes = 4096;
+    return kind->type == 1 && option == 0 && is_device(kind->device) ? OK : INVALID;
+}
+
+int cuMemCreate(uint64_t *memory, size_t n_bytes, const frit_cuda_shared_memory *kind, unsigned long long flags)
+{
+    return is_device(kind->device) && flags == 0 ? cuMemAlloc_v2(memory, n_bytes) : INVALID;
+}
+
+int cuMemRelease(uint64_t memory)
+{
+    return cuMemFree_v2(memory);
+}
+
+// Addresses have memory of their own, which exists when access is allowed.
+int cuMemAddressReserve(uint64_t *address, size_t n_bytes, size_t alignment, uint64_t wanted, unsigned long long flags)
+{
+    *address = (uint64_t)(uintptr_t)mmap(NULL, n_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return alignment == 0 && wanted == 0 && flags == 0 ? OK : INVALID;
+}
+
+int cuMemAddressFree(uint64_t address, size_t n_bytes)
+{
+    return munmap((void *)(uintptr_t)address, n_bytes) == 0 ? OK : INVALID;
+}
+
+int cuMemMap(uint64_t address, size_t n_bytes, size_t offset, uint64_t memory, unsigned long long flags)
+{
+    return address && n_bytes > 0 && offset == 0 && memory && flags == 0 ? OK : INVALID;
+}
+
+int cuMemUnmap(uint64_t address, size_t n_bytes)
+{
+    return mprotect((void *)(uintptr_t)address, n_bytes, PROT_NONE) == 0 ? OK : INVALID;
+}
+
+int cuMemSetAccess(uint64_t address, size_t n_bytes, const frit_cuda_access *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_device(list[i].device) || list[i].flags != 3) return INVALID;
+    return mprotect((void *)(uintptr_t)address, n_bytes, PROT_READ | PROT_WRITE) == 0 ? OK : INVALID;
 }
 
 // ------------------------------------------------------------------------------- kernels

@@ -286,3 +286,24 @@ template <int N> DEVICE void threads_sync(int id)
 {
     emulated_block_sync(id, N);
 }
+
+// ------------------------------------------------------------------------------- other GPUs
+
+// Each emulated GPU of a group runs on a thread of the host.
+DEVICE void fence_for_peers()
+{
+    __atomic_thread_fence(__ATOMIC_ACQ_REL);
+}
+
+DEVICE void set_flag(u32 *flag, u32 value)
+{
+    __atomic_store_n(flag, value, __ATOMIC_RELEASE);
+}
+
+DEVICE void wait_for_flag(const u32 *flag, u32 value)
+{
+    for (long long n = 0; (int)(__atomic_load_n(flag, __ATOMIC_ACQUIRE) - value) < 0; n++) {
+        if (n > 100000000) fprintf(stderr, "emulator: a GPU waits for another one\n"), abort();
+        sched_yield();
+    }
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opening a GPU, its memory, its queue, and the table of functions for backend.h.
 #include "backend/cuda/device.h"
+#include "backend/cuda/group/exchange.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/exec_bytes.h"
 #include "backend/cuda/ops/adapt.h"
@@ -158,7 +159,7 @@ static frit_status check_kind(const frit_cuda_gpu *gpu)
 static frit_status open_gpu(frit_cuda_device *d, const frit_device_options *options)
 {
     FRIT_TRY(frit_cuda_driver_open_as(&d->driver, libraries.driver));
-    FRIT_TRY(frit_cuda_gpu_open(&d->gpu, &d->driver, 0));
+    FRIT_TRY(frit_cuda_gpu_open(&d->gpu, &d->driver, options->number));
     FRIT_TRY(check_kind(&d->gpu));
     return open_compiler(d, options);
 }
@@ -231,6 +232,7 @@ static void cuda_close(frit_device *base)
             if (d->flights[i].is_uploaded) d->driver.event_free(d->flights[i].is_uploaded);
             if (d->flights[i].is_done) d->driver.event_free(d->flights[i].is_done);
         }
+        frit_cuda_peers_close(&d->peers, &d->gpu);
         frit_cuda_kernels_free(&d->gpu, d->kernels, d->n_kernels);
         for (size_t i = 0; i < d->n_kernels; i++) free(d->kernels[i]);
         if (d->uploads) d->driver.stream_free(d->uploads);
@@ -488,6 +490,7 @@ const frit_backend frit_backend_cuda = {
     .by_name = true,   // used only if it is named: it is young
     .values_by_dim = true,
     .open = cuda_open,
+    .join = frit_cuda_join,
     .close = cuda_close,
     .info = cuda_info,
     .alloc = cuda_alloc,

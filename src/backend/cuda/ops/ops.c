@@ -3,6 +3,7 @@
 // another device (graph/segment.h).
 #include "backend/cuda/ops/ops.h"
 #include "backend/cuda/exec.h"
+#include "backend/cuda/group/exchange.h"
 #include "backend/cuda/ops/adapt.h"
 #include "backend/cuda/ops/cache.h"
 #include "backend/cuda/ops/linear.h"
@@ -324,6 +325,9 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_ADAPT_UP] = {.fits = frit_cuda_adapt_fits, .lower = frit_cuda_lower_adapt},
     [FRIT_OP_STEER] = {.fits = frit_cuda_adapt_fits, .lower = frit_cuda_lower_adapt},
     [FRIT_OP_TAKE_ROWS] = {.lower = lower_take_rows},
+    [FRIT_OP_REDUCE] = {.fits = frit_cuda_exchange_fits, .lower = frit_cuda_lower_exchange},
+    [FRIT_OP_GATHER] = {.fits = frit_cuda_exchange_fits, .lower = frit_cuda_lower_exchange},
+    [FRIT_OP_PART] = {.fits = frit_cuda_exchange_fits, .lower = frit_cuda_lower_exchange},
 };
 
 bool frit_cuda_is_tiled(const frit_node *node, int source)

@@ -36,6 +36,19 @@ typedef struct frit_cuda_launch_config {
     unsigned n_attributes;
 } frit_cuda_launch_config;
 
+// CUmemAllocationProp: memory of a GPU that others can be given access to.
+typedef struct frit_cuda_shared_memory {
+    int type, handle_types;     // type 1: pinned
+    int location_type, device;   // location_type 1: a GPU
+    void *meta;
+    unsigned char flags[8];
+} frit_cuda_shared_memory;
+
+// CUmemAccessDesc.
+typedef struct frit_cuda_access {
+    int location_type, device, flags;   // flags 3: reads and writes
+} frit_cuda_access;
+
 enum {   // CUdevice_attribute, CUlaunchAttributeID, CUfunction_attribute, CUstreamCaptureMode
     FRIT_CUDA_MULTIPROCESSORS = 16,
     FRIT_CUDA_L2_BYTES = 38,

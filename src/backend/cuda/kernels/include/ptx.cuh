@@ -290,3 +290,32 @@ template <int N> DEVICE void threads_sync(int id)
 {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(N) : "memory");
 }
+
+// ------------------------------------------------------------------------------- other GPUs
+
+// What this thread has written to other GPUs is there before what it writes next.
+DEVICE void fence_for_peers()
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+DEVICE void set_flag(u32 *flag, u32 value)
+{
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+
+// Waits until another GPU has set the flag to `value` or a later number; after ten seconds the kernel fails.
+DEVICE void wait_for_flag(const u32 *flag, u32 value)
+{
+    u64 begin = 0;
+    for (u32 n = 0;; n++) {
+        u32 found;
+        u64 now;
+        asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(flag) : "memory");
+        if ((int)(found - value) >= 0) return;
+        if (n % 1024) continue;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        if (begin == 0) begin = now;
+        if (now - begin > 10000000000ull) __trap();
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Launches of exchanges. All ranks have the same plan, so they launch the same exchanges in the same order.
+#include "backend/cuda/group/exchange.h"
+#include "backend/cuda/launch.h"
+
+#include <string.h>
+
+enum { THREADS = FRIT_GPU_EXCHANGE_NUMBERS / 4 };
+
+static_assert((int)FRIT_GPU_MOST_RANKS == (int)FRIT_MEETING_MAX, "arguments of kernels name the buffers of all ranks");
+
+frit_status frit_cuda_join(frit_device *base, const frit_rank *rank)
+{
+    frit_cuda_device *d = (frit_cuda_device *)base;
+    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
+    return frit_cuda_peers_open(&d->peers, &d->gpu, rank);
+}
+
+// Batches are the first dimension, which is never cut.
+bool frit_cuda_exchange_fits(const frit_node *node)
+{
+    return node->rows != FRIT_SHAPE_FIXED && (node->op == FRIT_OP_REDUCE || node->ranks.axis > 0);
+}
+
+// Neighbours of a row that are of one part: numbers of the part from dimension axis on.
+static int64_t inner_of(const frit_node *part, int axis)
+{
+    int64_t n = 1;
+    for (int i = axis; i < part->n_dims; i++) n *= part->shape[i];
+    return n;
+}
+
+static frit_status run_exchange(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_node *node = l->node, *part = node->op == FRIT_OP_PART ? node : node->src[0];
+    frit_exchange_args args = {.x = frit_cuda_resolve(step, l->x[0]),
+                               .y = frit_cuda_resolve(step, l->y),
+                               .n = frit_cuda_rows(node, step->batch) * frit_cuda_row_elems(part),
+                               .inner = node->op == FRIT_OP_REDUCE ? 1 : inner_of(part, node->ranks.axis),
+                               .rank = d->peers.rank.rank,
+                               .n_parts = node->ranks.n_parts};
+    const int64_t each = node->op == FRIT_OP_PART ? THREADS : FRIT_GPU_EXCHANGE_NUMBERS;
+    int64_t n_blocks = (args.n + each - 1) / each;
+    if (n_blocks == 0) return FRIT_OK;
+    if (node->op != FRIT_OP_PART && n_blocks > FRIT_GPU_EXCHANGE_BLOCKS) n_blocks = FRIT_GPU_EXCHANGE_BLOCKS;
+    memcpy(args.buffers, d->peers.buffers, sizeof args.buffers);
+    frit_cuda_kernel one = *l->kernel;
+    one.grid[0] = (unsigned)n_blocks;
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
+frit_status frit_cuda_lower_exchange(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_kernel kernel = {.file = "exchange.cu",
+                               .name = node->op == FRIT_OP_REDUCE   ? "exchange_reduce"
+                                       : node->op == FRIT_OP_GATHER ? "exchange_gather"
+                                                                    : "exchange_part",
+                               .grid = {1, 1, 1},
+                               .threads = THREADS};
+    frit_cuda_launch *l;
+    frit_cuda_define(&kernel, "RANKS", exec->device->peers.rank.n);
+    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
+    FRIT_TRY(frit_cuda_address_of(exec, node->src[0], false, &l->x[0]));
+    l->y = (frit_cuda_address){FRIT_CUDA_SCRATCH, exec->plan->offsets[frit_node_storage(node)->id]};
+    l->run = run_exchange;
+    return frit_cuda_kernel_get(exec->device, &kernel, &l->kernel);
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/group/exchange.h: launches of REDUCE, GATHER and PART, by which the ranks of a group exchange values
+// (graph/shard.h, kernels/exchange.cu).
+#pragma once
+#include "backend/cuda/exec.h"
+
+// `join` of frit_backend.
+frit_status frit_cuda_join(frit_device *device, const frit_rank *rank);
+bool frit_cuda_exchange_fits(const frit_node *node);
+frit_status frit_cuda_lower_exchange(frit_exec *exec, const frit_node *node);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// Exchanges of a group of GPUs: REDUCE, y = the sum of the ranks' x, and GATHER, y = their parts side by side. PART, y =
+// the rank's part of x, needs no other rank.
+//
+// A block of threads sends pieces of x into the buffers of the other ranks (args.h), each followed by a flag, and takes
+// the same pieces of the others from its own buffer. While a piece is on its way, the block sends the next one. All
+// ranks launch the same kernels in the same order with the same grid, so block b of a rank meets blocks b of the others
+// only. A stage is written again after four pieces: by then the other ranks have sent three more pieces, so they have
+// read it. The flags count on from launch to launch, so that a recorded graph can be replayed.
+//
+// A rank that waits for ten seconds ends the kernel with an error.
+//
+// Grid: at most EXCHANGE_BLOCKS, which all run at the same time; 512 threads. Defined by the host: RANKS.
+#include "args.h"
+#include "ptx.cuh"
+
+enum {
+    THREADS = FRIT_GPU_EXCHANGE_NUMBERS / 4,
+    BLOCKS = FRIT_GPU_EXCHANGE_BLOCKS,
+    NUMBERS = FRIT_GPU_EXCHANGE_NUMBERS,
+    STAGES = FRIT_GPU_EXCHANGE_STAGES
+};
+
+DEVICE float *piece_in(const frit_exchange_args &a, int buffer, int rank, u32 count)
+{
+    return (float *)a.buffers[buffer] +
+           ((long long)(count % STAGES * RANKS + rank) * BLOCKS + blockIdx.x) * NUMBERS + threadIdx.x * 4;
+}
+
+DEVICE u32 *flag_in(const frit_exchange_args &a, int buffer, int rank)
+{
+    return (u32 *)(a.buffers[buffer] + FRIT_GPU_EXCHANGE_DATA_BYTES(RANKS)) + rank * BLOCKS + blockIdx.x;
+}
+
+// How many pieces the block had sent before.
+DEVICE u32 *count_of(const frit_exchange_args &a)
+{
+    return flag_in(a, a.rank, RANKS);
+}
+
+DEVICE float4 load_x(const frit_exchange_args &a, long long i)
+{
+    const float *x = (const float *)a.x + i;
+    if (i + 3 < a.n && a.n % 4 == 0) return *(const float4 *)x;
+    return make_float4(i < a.n ? x[0] : 0, i + 1 < a.n ? x[1] : 0, i + 2 < a.n ? x[2] : 0, i + 3 < a.n ? x[3] : 0);
+}
+
+// Sends numbers i ... i + 3 of each thread as piece number `count`.
+DEVICE void send(const frit_exchange_args &a, long long i, u32 count)
+{
+    const float4 x = load_x(a, i);
+#pragma unroll
+    for (int r = 0; r < RANKS; r++)
+        if (r != a.rank) *(float4 *)piece_in(a, r, a.rank, count) = x;
+    fence_for_peers();
+    __syncthreads();
+    if (threadIdx.x < RANKS && (int)threadIdx.x != a.rank) set_flag(flag_in(a, threadIdx.x, a.rank), count + 1);
+}
+
+DEVICE void await(const frit_exchange_args &a, u32 count)
+{
+    if (threadIdx.x < RANKS && (int)threadIdx.x != a.rank) wait_for_flag(flag_in(a, a.rank, threadIdx.x), count + 1);
+    __syncthreads();
+}
+
+struct reduce {
+    static DEVICE void take(const frit_exchange_args &a, long long i, u32 count)
+    {
+        float4 of[RANKS];
+#pragma unroll
+        for (int r = 0; r < RANKS; r++)
+            of[r] = r == a.rank ? load_x(a, i) : __ldcg((const float4 *)piece_in(a, a.rank, r, count));
+#pragma unroll
+        for (int step = 1; step < RANKS; step *= 2)
+#pragma unroll
+            for (int r = 0; r + step < RANKS; r += 2 * step) {
+                of[r].x += of[r + step].x, of[r].y += of[r + step].y;
+                of[r].z += of[r + step].z, of[r].w += of[r + step].w;
+            }
+        float *y = (float *)a.y + i;
+        if (i + 3 < a.n && a.n % 4 == 0) {
+            *(float4 *)y = of[0];
+            return;
+        }
+        if (i < a.n) y[0] = of[0].x;
+        if (i + 1 < a.n) y[1] = of[0].y;
+        if (i + 2 < a.n) y[2] = of[0].z;
+        if (i + 3 < a.n) y[3] = of[0].w;
+    }
+};
+
+struct gather {
+    static DEVICE void take(const frit_exchange_args &a, long long i, u32 count)
+    {
+        for (int part = 0; part < a.n_parts; part++) {
+            const int r = part * RANKS / a.n_parts;
+            const float4 v = r == a.rank ? load_x(a, i) : __ldcg((const float4 *)piece_in(a, a.rank, r, count));
+            const float x[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                if (i + k < a.n) {
+                    const long long outer = (i + k) / a.inner, at = (i + k) % a.inner;
+                    ((float *)a.y)[(outer * a.n_parts + part) * a.inner + at] = x[k];
+                }
+        }
+    }
+};
+
+template <class OP> DEVICE void exchange(const frit_exchange_args &a)
+{
+    const u32 begin = *count_of(a);
+    const long long first = ((long long)blockIdx.x * THREADS + threadIdx.x) * 4, step = (long long)gridDim.x * NUMBERS;
+    const long long block_first = (long long)blockIdx.x * NUMBERS;
+    const u32 n = block_first < a.n ? (u32)((a.n - block_first + step - 1) / step) : 0;
+    for (u32 k = 0; k <= n; k++) {
+        if (k < n) send(a, first + k * step, begin + k);
+        if (k == 0) continue;
+        await(a, begin + k - 1);
+        OP::take(a, first + (k - 1) * step, begin + k - 1);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) *count_of(a) = begin + n;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) exchange_reduce(const frit_exchange_args __grid_constant__ a)
+{
+    let_next_kernel_start();
+    wait_for_kernel_before();
+    exchange<reduce>(a);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) exchange_gather(const frit_exchange_args __grid_constant__ a)
+{
+    let_next_kernel_start();
+    wait_for_kernel_before();
+    exchange<gather>(a);
+}
+
+// n: numbers of y. A thread for each.
+extern "C" __global__ void __launch_bounds__(THREADS) exchange_part(const frit_exchange_args __grid_constant__ a)
+{
+    const long long i = (long long)blockIdx.x * THREADS + threadIdx.x;
+    let_next_kernel_start();
+    wait_for_kernel_before();
+    if (i >= a.n) return;
+    const int part = a.rank * a.n_parts / RANKS;
+    ((float *)a.y)[i] = ((const float *)a.x)[(i / a.inner * a.n_parts + part) * a.inner + i % a.inner];
+}
