@@ -22,6 +22,10 @@ static const frit_random_row shapes[] = {
      .keys = LLAMA "embedding_length=4096 feed_forward_length=14336 attention.key_length=128 "
              "attention.value_length=128 rope.dimension_count=128",
      .optional = "output"},
+    {.shape = {.name = "llama-70b", .arch = "llama", .title = "Llama 3.1 70B", .n_layers = 80},
+     .keys = LLAMA_HEADS("64") "embedding_length=8192 feed_forward_length=28672 attention.key_length=128 "
+             "attention.value_length=128 rope.dimension_count=128",
+     .optional = "output"},
     {.shape = {.name = "qwen3-0.6b", .arch = "qwen3", .title = "Qwen3-0.6B", .n_layers = 28},
      .keys = "context_length=40960 embedding_length=1024 feed_forward_length=3072 attention.head_count=16 "
              "attention.head_count_kv=8 attention.key_length=128 attention.value_length=128 "

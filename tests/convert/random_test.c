@@ -134,9 +134,9 @@ static void every_shape_has_the_size_of_its_model(void **state)
     static const struct {
         const char *name;
         double billions;
-    } sizes[] = {{"llama-1b", 1.24},           {"llama-3b", 3.21},       {"llama-8b", 8.03},
-                 {"qwen3-0.6b", 0.596},        {"qwen3-30b-a3b", 30.53}, {"deepseek-v2-lite", 15.7},
-                 {"qwen3-next-80b-a3b", 79.7}, {"mamba2-2.7b", 2.70}};
+    } sizes[] = {{"llama-1b", 1.24},         {"llama-3b", 3.21},           {"llama-8b", 8.03},
+                 {"llama-70b", 70.55},       {"qwen3-0.6b", 0.596},        {"qwen3-30b-a3b", 30.53},
+                 {"deepseek-v2-lite", 15.7}, {"qwen3-next-80b-a3b", 79.7}, {"mamba2-2.7b", 2.70}};
     size_t n = 0;
     for (; frit_random_shape_get(n); n++) {
         const frit_random_shape *shape = frit_random_shape_get(n);
