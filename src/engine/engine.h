@@ -41,7 +41,7 @@ typedef struct frit_schedule_state {
         prompt_budget;    // prompt rows of a step while other sessions generate; 0: by measured times, -1: any number
     bool prompt_first;    // the first prompt got no part of the last step and goes first in the next one
     double prompt_time;   // frit_session_prompt.time of the prompt that began last (sched/prompt_share.c)
-    int32_t max_outs;   // rows of a step with logits, so that these stay within a few MiB
+    int32_t max_outs;     // rows of a step with logits, so that these stay within a few MiB
 } frit_schedule_state;
 
 // Steps in flight (sched/flight.c): numbers n_completed + 1 to n_submitted.

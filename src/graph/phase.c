@@ -88,7 +88,9 @@ static bool is_norm(const frit_node *node)
 static bool is_residual(const grouping *p, const frit_node *node, const frit_fusion *fusion)
 {
     (void)p;
-    return node->n_dims == 2 && !is_one_row(node) && fusion->n_nodes == 1 && is_norm(fusion->nodes[0]);
+    const frit_node *first = fusion->nodes[0];
+    return node->n_dims == 2 && !is_one_row(node) && fusion->n_nodes == 1 &&
+           (is_norm(first) || first->op == FRIT_OP_REDUCE);
 }
 
 // A norm joins a sum that others read too. If only the norm reads the sum, the norm stays alone: products may take it

@@ -16,6 +16,7 @@
 //     linear, linear, glu           y = f(x w0^T) * (x w1^T)
 //     linear, scale, add            y = r + (x w^T) factor
 //     rms_norm, add                 y = r + rms_norm(x)
+//     reduce, add                   y = r + the sum of x over the ranks
 //     add, rms_norm                 s = x + r, y = rms_norm(s); both are read later
 //
 // A fusion computes the formulas of ops.def in the order of its nodes. A table (phase.c) lists which nodes may join,
@@ -25,7 +26,7 @@
 
 typedef enum frit_join {
     FRIT_JOIN_ELEMENTS,   // applied to any elements of a product's results
-    FRIT_JOIN_ROWS,       // applied to whole rows of a norm's or a sum's results
+    FRIT_JOIN_ROWS,       // applied to whole rows of the results of a norm, of a sum, or of a sum over ranks
     FRIT_JOIN_HEADS,      // in the epilogue: applied to whole heads of a product
     FRIT_JOIN_PROLOGUE,   // only products read the rows: every worker may compute them for itself
 } frit_join;

@@ -15,7 +15,7 @@ static frit_model *model_of(const char *arch, const char *type, const char *keys
 {
     frit_model *model;
     frit_checkpoint *ckpt;
-    const frit_random_row row = {.shape = {.name = arch, .arch = arch, .title = "", .n_layers = 2}, .keys = keys};
+    const frit_random_row row = {.shape = {.name = arch, .arch = arch, .title = "", .n_layers = 1}, .keys = keys};
     const frit_random_options options = {.type = type};
     const char *path = temp_path("random.gguf");
     assert_ok(frit_random_open(&ckpt, &row, &options));
@@ -62,8 +62,8 @@ static bool run_text(frit_model *model, const char *device, bool deterministic, 
     return true;
 }
 
-#define SHAPE                                                                                                       \
-    "context_length=2048 embedding_length=512 feed_forward_length=1024 attention.head_count=8 "                     \
+#define SHAPE                                                                                   \
+    "context_length=2048 embedding_length=512 feed_forward_length=1024 attention.head_count=8 " \
     "attention.head_count_kv=4 attention.key_length=64 attention.value_length=64 rope.freq_base=1e6 vocab_size=320 "
 
 static const struct {
@@ -113,7 +113,7 @@ static void a_group_that_cannot_be_made_is_refused(void **state)
     if (is_real() || !has_emulator()) skip_because("the emulator has GPUs that do not reach each other");
     frit_engine *engine;
     frit_model *model = model_of(models[0].arch, models[0].type, models[0].keys);
-    const frit_engine_options too_many = {.device = "cuda:2-5", .gpu_layers = "all"},
+    const frit_engine_options too_many = {.device = "cuda:3-4", .gpu_layers = "all"},
                               two = {.device = "cuda:0-1", .gpu_layers = "all"};
     assert_fails(frit_engine_new(&engine, model, &too_many), FRIT_E_INVALID, "GPU 4 does not exist; there are 4");
     setenv("FRIT_EMULATED_NO_PEERS", "1", 1);

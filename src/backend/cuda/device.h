@@ -95,7 +95,7 @@ typedef struct frit_cuda_device {
     frit_cubin_archive *archive;   // of the compiler; NULL: none
     bool is_target;                // a GPU of target.h: nothing is loaded, and no step runs
     bool has_blas;                 // products of many rows are cuBLASLt's
-    frit_cuda_peers peers;   // the GPU is a member of a group
+    frit_cuda_peers peers;         // the GPU is a member of a group
     bool is_deterministic;   // the numbers of a row do not depend on the number of rows: all have the same kernels
     frit_pool *pool;
     frit_cuda_loader loader;

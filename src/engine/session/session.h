@@ -30,10 +30,10 @@ typedef struct frit_source_text {   // of encoder-decoders: the text that the de
 
 typedef struct frit_session_prompt {   // how the session's prompts share steps with others (sched/prompt_share.c)
     int32_t weight, priority;
-    double time;         // prompt rows that ran, divided by the weight
-    bool waits;          // some prompt rows are queued
-    bool was_offered;    // rows of the step that is being made
-    size_t n_long;       // tokens before this one are of a long prompt (FRIT_ROWS_LONG_PREFILL)
+    double time;        // prompt rows that ran, divided by the weight
+    bool waits;         // some prompt rows are queued
+    bool was_offered;   // rows of the step that is being made
+    size_t n_long;      // tokens before this one are of a long prompt (FRIT_ROWS_LONG_PREFILL)
 } frit_session_prompt;
 
 typedef struct frit_session_step {   // the session's part in the step that is being made (sched/schedule.c)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { THREADS = FRIT_GPU_EXCHANGE_NUMBERS / 4 };
+enum { UNIT = FRIT_GPU_EXCHANGE_UNIT, THREADS = UNIT / 4, MOST_UNITS = FRIT_GPU_EXCHANGE_UNITS };
 
 static_assert((int)FRIT_GPU_MOST_RANKS == (int)FRIT_MEETING_MAX, "arguments of kernels name the buffers of all ranks");
 
@@ -30,26 +30,35 @@ static int64_t inner_of(const frit_node *part, int axis)
     return n;
 }
 
+// Chooses the size of pieces: small ones go to many blocks of threads, large ones cost fewer flags. Returns the number
+// of blocks.
+static unsigned take_pieces(frit_exchange_args *args)
+{
+    const int64_t n_units = (args->n + UNIT - 1) / UNIT, most = FRIT_GPU_EXCHANGE_BLOCKS;
+    args->n_units = (int)((n_units + most - 1) / most);
+    if (args->n_units > MOST_UNITS) args->n_units = MOST_UNITS;
+    const int64_t n_pieces = (n_units + args->n_units - 1) / args->n_units;
+    return (unsigned)(n_pieces < most ? n_pieces : most);
+}
+
 static frit_status run_exchange(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const frit_node *node = l->node, *part = node->op == FRIT_OP_PART ? node : node->src[0];
     frit_exchange_args args = {.x = frit_cuda_resolve(step, l->x[0]),
                                .y = frit_cuda_resolve(step, l->y),
+                               .residual = frit_cuda_resolve(step, l->x[1]),
                                .n = frit_cuda_rows(node, step->batch) * frit_cuda_row_elems(part),
                                .inner = node->op == FRIT_OP_REDUCE ? 1 : inner_of(part, node->ranks.axis),
                                .rank = d->peers.rank.rank,
                                .n_parts = node->ranks.n_parts};
-    const int64_t each = node->op == FRIT_OP_PART ? THREADS : FRIT_GPU_EXCHANGE_NUMBERS;
-    int64_t n_blocks = (args.n + each - 1) / each;
-    if (n_blocks == 0) return FRIT_OK;
-    if (node->op != FRIT_OP_PART && n_blocks > FRIT_GPU_EXCHANGE_BLOCKS) n_blocks = FRIT_GPU_EXCHANGE_BLOCKS;
+    if (args.n == 0) return FRIT_OK;
     memcpy(args.buffers, d->peers.buffers, sizeof args.buffers);
     frit_cuda_kernel one = *l->kernel;
-    one.grid[0] = (unsigned)n_blocks;
+    one.grid[0] = node->op == FRIT_OP_PART ? (unsigned)((args.n + THREADS - 1) / THREADS) : take_pieces(&args);
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-frit_status frit_cuda_lower_exchange(frit_exec *exec, const frit_node *node)
+static frit_status add_exchange(frit_exec *exec, const frit_node *node, const frit_node *result, frit_cuda_launch **out)
 {
     frit_cuda_kernel kernel = {.file = "exchange.cu",
                                .name = node->op == FRIT_OP_REDUCE   ? "exchange_reduce"
@@ -57,11 +66,25 @@ frit_status frit_cuda_lower_exchange(frit_exec *exec, const frit_node *node)
                                                                     : "exchange_part",
                                .grid = {1, 1, 1},
                                .threads = THREADS};
-    frit_cuda_launch *l;
     frit_cuda_define(&kernel, "RANKS", exec->device->peers.rank.n);
-    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
+    FRIT_TRY(frit_cuda_launch_new(exec, node, out));
+    frit_cuda_launch *l = *out;
     FRIT_TRY(frit_cuda_address_of(exec, node->src[0], false, &l->x[0]));
-    l->y = (frit_cuda_address){FRIT_CUDA_SCRATCH, exec->plan->offsets[frit_node_storage(node)->id]};
+    l->y = (frit_cuda_address){FRIT_CUDA_SCRATCH, exec->plan->offsets[frit_node_storage(result)->id]};
     l->run = run_exchange;
     return frit_cuda_kernel_get(exec->device, &kernel, &l->kernel);
+}
+
+frit_status frit_cuda_lower_exchange(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    return add_exchange(exec, node, node, &l);
+}
+
+frit_status frit_cuda_lower_reduce(frit_exec *exec, const frit_node *reduce, const frit_node *sum,
+                                   const frit_node *residual)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(add_exchange(exec, reduce, sum, &l));
+    return frit_cuda_address_of(exec, residual, false, &l->x[1]);
 }

@@ -10,7 +10,7 @@ static frit_status check(const frit_cuda_gpu *gpu, int result, const char *what)
     return frit_cuda_check(gpu->driver, result, what);
 }
 
-// What members tell each other.
+// A member's GPU and buffer, for the other members.
 typedef struct card {
     int device;
     uint64_t buffer;
@@ -32,10 +32,11 @@ static frit_status check_access(const frit_cuda_gpu *gpu, const frit_rank *rank,
         if (i == rank->rank) continue;
         FRIT_TRY(check(gpu, gpu->driver->peer_access(&can, gpu->device, cards[i]->device), "asking for peers"));
         if (!can)
-            return frit_fail(FRIT_E_UNSUPPORTED,
-                             "GPU %d cannot access the memory of GPU %d; a group of GPUs needs NVLink, or PCIe that lets "
-                             "peers read each other",
-                             gpu->device, cards[i]->device);
+            return frit_fail(
+                FRIT_E_UNSUPPORTED,
+                "GPU %d cannot access the memory of GPU %d; a group of GPUs needs NVLink, or PCIe that lets "
+                "peers read each other",
+                gpu->device, cards[i]->device);
     }
     return FRIT_OK;
 }
@@ -54,10 +55,10 @@ static frit_status alloc_buffer(frit_cuda_peers *p, const frit_cuda_gpu *gpu, co
     FRIT_TRY(check(gpu, driver->range_reserve(at, n_bytes, 0, 0, 0), "reserving addresses for a group of GPUs"));
     FRIT_TRY(check(gpu, driver->range_map(*at, n_bytes, 0, p->memory, 0), "mapping memory for a group of GPUs"));
     for (int i = 0; i < p->rank.n; i++)
-        access[i] = (frit_cuda_access){
-            .location_type = GPU_MEMORY, .device = cards[i]->device, .flags = READ_AND_WRITE};
-    FRIT_TRY(check(gpu, driver->range_allow(*at, n_bytes, access, (size_t)p->rank.n),
-                   "giving GPUs access to each other"));
+        access[i] =
+            (frit_cuda_access){.location_type = GPU_MEMORY, .device = cards[i]->device, .flags = READ_AND_WRITE};
+    FRIT_TRY(
+        check(gpu, driver->range_allow(*at, n_bytes, access, (size_t)p->rank.n), "giving GPUs access to each other"));
     FRIT_TRY(check(gpu, driver->memory_set(*at, 0, n_bytes, NULL), "clearing memory for a group of GPUs"));
     return check(gpu, driver->context_wait(), "clearing memory for a group of GPUs");
 }
@@ -72,10 +73,9 @@ static frit_status write_marks(const frit_cuda_peers *p, const frit_cuda_gpu *gp
 {
     const uint64_t mark = mark_of(p->rank.rank);
     for (int i = 0; i < p->rank.n; i++)
-        FRIT_TRY(check(gpu,
-                       gpu->driver->copy_up(p->buffers[i] + (uint64_t)p->rank.rank * sizeof mark, &mark, sizeof mark,
-                                            NULL),
-                       "writing to another GPU"));
+        FRIT_TRY(check(
+            gpu, gpu->driver->copy_up(p->buffers[i] + (uint64_t)p->rank.rank * sizeof mark, &mark, sizeof mark, NULL),
+            "writing to another GPU"));
     return check(gpu, gpu->driver->context_wait(), "writing to another GPU");
 }
 
@@ -87,7 +87,7 @@ static frit_status check_marks(const frit_cuda_peers *p, const frit_cuda_gpu *gp
     FRIT_TRY(check(gpu, gpu->driver->context_wait(), "reading from a GPU"));
     for (int i = 0; i < p->rank.n; i++)
         if (found[i] != mark_of(i))
-            return frit_fail(FRIT_E_UNSUPPORTED, "GPU %d does not see what member %d of its group wrote: found %llx", 
+            return frit_fail(FRIT_E_UNSUPPORTED, "GPU %d does not see what member %d of its group wrote: found %llx",
                              gpu->device, i, (unsigned long long)found[i]);
     return FRIT_OK;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/group/peers.h: memory through which the GPUs of a group exchange values (backend/group.h). Each GPU has a
-// buffer that the others can write; weights and caches stay private.
+// backend/cuda/group/peers.h: memory through which the GPUs of a group exchange values (backend/group.h). Each GPU has
+// a buffer that the others can write; weights and caches stay private.
 #pragma once
 #include "backend/cuda/runtime/driver.h"
 #include "base/thread/meeting.h"
 
 typedef struct frit_cuda_peers {
-    frit_rank rank;                         // n 0: the GPU is no member of a group
+    frit_rank rank;                       // n 0: the GPU is no member of a group
     uint64_t buffers[FRIT_MEETING_MAX];   // of each rank, at the same address for all GPUs
     uint64_t memory, n_bytes;             // this rank's
 } frit_cuda_peers;

@@ -218,26 +218,30 @@ typedef struct frit_rope_rows_args {
 
 // exchange.cu: between the GPUs of a group (backend/group.h). The buffer of a rank, which the others write:
 //
-//     f32 [stages][ranks][blocks][numbers]    pieces that ranks have sent
+//     f32 [stages][ranks][blocks][units][unit]    pieces that ranks have sent, of one to EXCHANGE_UNITS units
 //     u32 [ranks][blocks]                     flags: how many pieces each block of a rank has sent
 //     u32 [blocks]                            how many pieces the rank's own blocks had sent before the launch
 enum {
     FRIT_GPU_MOST_RANKS = 8,
     FRIT_GPU_EXCHANGE_BLOCKS = 128,
     FRIT_GPU_EXCHANGE_STAGES = 4,
-    FRIT_GPU_EXCHANGE_NUMBERS = 2048   // of a piece
+    FRIT_GPU_EXCHANGE_UNITS = 4,
+    FRIT_GPU_EXCHANGE_UNIT = 2048   // numbers
 };
-#define FRIT_GPU_EXCHANGE_DATA_BYTES(ranks) \
-    ((unsigned long long)FRIT_GPU_EXCHANGE_STAGES * (ranks) * FRIT_GPU_EXCHANGE_BLOCKS * FRIT_GPU_EXCHANGE_NUMBERS * 4)
+#define FRIT_GPU_EXCHANGE_DATA_BYTES(ranks)                                                                      \
+    ((unsigned long long)FRIT_GPU_EXCHANGE_STAGES * (ranks)*FRIT_GPU_EXCHANGE_BLOCKS * FRIT_GPU_EXCHANGE_UNITS * \
+     FRIT_GPU_EXCHANGE_UNIT * 4)
 #define FRIT_GPU_EXCHANGE_BYTES(ranks) \
     (FRIT_GPU_EXCHANGE_DATA_BYTES(ranks) + ((ranks) + 1ull) * FRIT_GPU_EXCHANGE_BLOCKS * 4)
 
 typedef struct frit_exchange_args {
     frit_gpu_ptr x, y;                           // f32: the rank's values; the result
+    frit_gpu_ptr residual;                       // REDUCE: f32 that is added to the sum, or 0
     frit_gpu_ptr buffers[FRIT_GPU_MOST_RANKS];   // of each rank
     long long n;                                 // numbers of x
     long long inner;                             // GATHER, PART: neighbours that are of one part
     int rank, n_parts;                           // GATHER, PART: parts of the result, of x
+    int n_units, pad;                            // units of a piece
 } frit_exchange_args;
 
 // gemm.cu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Exchanges of a group of GPUs: REDUCE, y = the sum of the ranks' x, and GATHER, y = their parts side by side. PART, y =
+// Exchanges of a group of GPUs: REDUCE, y = the sum of the ranks' x and a residual, and GATHER, y = their parts side by side. PART, y =
 // the rank's part of x, needs no other rank.
 //
 // A block of threads sends pieces of x into the buffers of the other ranks (args.h), each followed by a flag, and takes
@@ -15,16 +15,17 @@
 #include "ptx.cuh"
 
 enum {
-    THREADS = FRIT_GPU_EXCHANGE_NUMBERS / 4,
+    UNIT = FRIT_GPU_EXCHANGE_UNIT,
+    THREADS = UNIT / 4,
+    PIECE = FRIT_GPU_EXCHANGE_UNITS * UNIT,
     BLOCKS = FRIT_GPU_EXCHANGE_BLOCKS,
-    NUMBERS = FRIT_GPU_EXCHANGE_NUMBERS,
     STAGES = FRIT_GPU_EXCHANGE_STAGES
 };
 
 DEVICE float *piece_in(const frit_exchange_args &a, int buffer, int rank, u32 count)
 {
     return (float *)a.buffers[buffer] +
-           ((long long)(count % STAGES * RANKS + rank) * BLOCKS + blockIdx.x) * NUMBERS + threadIdx.x * 4;
+           ((long long)(count % STAGES * RANKS + rank) * BLOCKS + blockIdx.x) * PIECE + threadIdx.x * 4;
 }
 
 DEVICE u32 *flag_in(const frit_exchange_args &a, int buffer, int rank)
@@ -38,20 +39,28 @@ DEVICE u32 *count_of(const frit_exchange_args &a)
     return flag_in(a, a.rank, RANKS);
 }
 
-DEVICE float4 load_x(const frit_exchange_args &a, long long i)
+// Numbers i ... i + 3 of n; those that are not there are 0.
+DEVICE float4 load_numbers(const float *from, long long i, long long n)
 {
-    const float *x = (const float *)a.x + i;
-    if (i + 3 < a.n && a.n % 4 == 0) return *(const float4 *)x;
-    return make_float4(i < a.n ? x[0] : 0, i + 1 < a.n ? x[1] : 0, i + 2 < a.n ? x[2] : 0, i + 3 < a.n ? x[3] : 0);
+    const float *x = from + i;
+    if (i + 3 < n) return *(const float4 *)x;
+    return make_float4(i < n ? x[0] : 0, i + 1 < n ? x[1] : 0, i + 2 < n ? x[2] : 0, 0);
 }
 
-// Sends numbers i ... i + 3 of each thread as piece number `count`.
+DEVICE float4 load_x(const frit_exchange_args &a, long long i)
+{
+    return load_numbers((const float *)a.x, i, a.n);
+}
+
+// Sends numbers i ... i + 3 of each thread, and of each further unit, as piece number `count`.
 DEVICE void send(const frit_exchange_args &a, long long i, u32 count)
 {
-    const float4 x = load_x(a, i);
+    for (int unit = 0; unit < a.n_units; unit++) {
+        const float4 x = load_x(a, i + unit * UNIT);
 #pragma unroll
-    for (int r = 0; r < RANKS; r++)
-        if (r != a.rank) *(float4 *)piece_in(a, r, a.rank, count) = x;
+        for (int r = 0; r < RANKS; r++)
+            if (r != a.rank) *(float4 *)(piece_in(a, r, a.rank, count) + unit * UNIT) = x;
+    }
     fence_for_peers();
     __syncthreads();
     if (threadIdx.x < RANKS && (int)threadIdx.x != a.rank) set_flag(flag_in(a, threadIdx.x, a.rank), count + 1);
@@ -64,12 +73,12 @@ DEVICE void await(const frit_exchange_args &a, u32 count)
 }
 
 struct reduce {
-    static DEVICE void take(const frit_exchange_args &a, long long i, u32 count)
+    static DEVICE void take(const frit_exchange_args &a, long long i, u32 count, int at)
     {
         float4 of[RANKS];
 #pragma unroll
         for (int r = 0; r < RANKS; r++)
-            of[r] = r == a.rank ? load_x(a, i) : __ldcg((const float4 *)piece_in(a, a.rank, r, count));
+            of[r] = r == a.rank ? load_x(a, i) : __ldcg((const float4 *)(piece_in(a, a.rank, r, count) + at));
 #pragma unroll
         for (int step = 1; step < RANKS; step *= 2)
 #pragma unroll
@@ -77,24 +86,27 @@ struct reduce {
                 of[r].x += of[r + step].x, of[r].y += of[r + step].y;
                 of[r].z += of[r + step].z, of[r].w += of[r + step].w;
             }
+        if (a.residual) {
+            const float4 r = load_numbers((const float *)a.residual, i, a.n);
+            of[0].x += r.x, of[0].y += r.y, of[0].z += r.z, of[0].w += r.w;
+        }
         float *y = (float *)a.y + i;
-        if (i + 3 < a.n && a.n % 4 == 0) {
+        if (i + 3 < a.n) {
             *(float4 *)y = of[0];
             return;
         }
         if (i < a.n) y[0] = of[0].x;
         if (i + 1 < a.n) y[1] = of[0].y;
         if (i + 2 < a.n) y[2] = of[0].z;
-        if (i + 3 < a.n) y[3] = of[0].w;
     }
 };
 
 struct gather {
-    static DEVICE void take(const frit_exchange_args &a, long long i, u32 count)
+    static DEVICE void take(const frit_exchange_args &a, long long i, u32 count, int at)
     {
         for (int part = 0; part < a.n_parts; part++) {
             const int r = part * RANKS / a.n_parts;
-            const float4 v = r == a.rank ? load_x(a, i) : __ldcg((const float4 *)piece_in(a, a.rank, r, count));
+            const float4 v = r == a.rank ? load_x(a, i) : __ldcg((const float4 *)(piece_in(a, a.rank, r, count) + at));
             const float x[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
             for (int k = 0; k < 4; k++)
@@ -109,14 +121,15 @@ struct gather {
 template <class OP> DEVICE void exchange(const frit_exchange_args &a)
 {
     const u32 begin = *count_of(a);
-    const long long first = ((long long)blockIdx.x * THREADS + threadIdx.x) * 4, step = (long long)gridDim.x * NUMBERS;
-    const long long block_first = (long long)blockIdx.x * NUMBERS;
-    const u32 n = block_first < a.n ? (u32)((a.n - block_first + step - 1) / step) : 0;
+    const long long piece = a.n_units * UNIT, begins = blockIdx.x * piece, step = gridDim.x * piece;
+    const long long first = begins + threadIdx.x * 4;
+    const u32 n = begins < a.n ? (u32)((a.n - begins + step - 1) / step) : 0;
     for (u32 k = 0; k <= n; k++) {
         if (k < n) send(a, first + k * step, begin + k);
         if (k == 0) continue;
         await(a, begin + k - 1);
-        OP::take(a, first + (k - 1) * step, begin + k - 1);
+        for (int unit = 0; unit < a.n_units; unit++)
+            OP::take(a, first + (k - 1) * step + unit * UNIT, begin + k - 1, unit * UNIT);
     }
     __syncthreads();
     if (threadIdx.x == 0) *count_of(a) = begin + n;

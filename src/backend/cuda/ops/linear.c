@@ -4,6 +4,7 @@
 // device use gemv.h.
 #include "backend/cuda/ops/linear.h"
 #include "backend/cuda/exec.h"
+#include "backend/cuda/group/exchange.h"
 #include "backend/cuda/ops/adapt.h"
 #include "backend/cuda/ops/ops.h"
 #include "backend/cuda/weights/weights.h"
@@ -130,6 +131,8 @@ static frit_status lower_fusion(frit_exec *exec, const frit_fusion *fusion, cons
 {
     const frit_node *first = fusion->nodes[0];
     if (first->op == FRIT_OP_EXPERTS_MIX && fusion->n_nodes > 1) return lower_mix(exec, fusion);
+    if (first->op == FRIT_OP_REDUCE && fusion->n_nodes > 1)
+        return frit_cuda_lower_reduce(exec, first, fusion->nodes[1], other_source(fusion->nodes[1], first));
     if (first->op != FRIT_OP_LINEAR || (fusion->n_nodes == 1 && !is_plain(first))) return frit_cuda_lower(exec, first);
     products p = {.node = first, .result = frit_fusion_result(fusion)};
     if (norm && first->src[0] == norm) p.norm = norm;
@@ -207,6 +210,9 @@ bool frit_cuda_can_join(const void *device, frit_join join, const frit_node *nod
                frit_cuda_linear_fits(other);
     if (join == FRIT_JOIN_ELEMENTS && other->op == FRIT_OP_EXPERTS_MIX)
         return node->op == FRIT_OP_ADD && is_residual(node) && frit_cuda_experts_fit(other);
+    if (join == FRIT_JOIN_ROWS)
+        return node->op == FRIT_OP_ADD && is_residual(node) && other->op == FRIT_OP_REDUCE &&
+               frit_cuda_exchange_fits(other);
     if (join != FRIT_JOIN_ELEMENTS || !is_plain(other)) return false;
     if (node->op == FRIT_OP_ADD) return is_residual(node);
     return node->op == FRIT_OP_GLU && node->act == FRIT_ACT_SILU && is_plain(node->src[0]) && is_plain(node->src[1]) &&

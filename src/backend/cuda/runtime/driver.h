@@ -38,7 +38,7 @@ typedef struct frit_cuda_launch_config {
 
 // CUmemAllocationProp: memory of a GPU that others can be given access to.
 typedef struct frit_cuda_shared_memory {
-    int type, handle_types;     // type 1: pinned
+    int type, handle_types;      // type 1: pinned
     int location_type, device;   // location_type 1: a GPU
     void *meta;
     unsigned char flags[8];
