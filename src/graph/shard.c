@@ -115,10 +115,10 @@ frit_node *frit_shard_whole(frit_sharding *s, frit_node *node)
 {
     const frit_shard_value v = *frit_shard_value_of(s, node);
     if (v.whole || s->g->status != FRIT_OK) return v.whole;
-    frit_node *whole = NULL;
+    frit_node *whole = v.before;
     if (v.partial) {
         whole = reduce(s, &v);
-    } else if (v.sliced) {
+    } else if (v.sliced && !whole) {
         s->g->depth = node->depth;
         whole = frit_shard_add(s, frit_gather_node(s->g, v.sliced, (frit_ranks){s->n_ranks, v.n_parts, v.axis}));
     }

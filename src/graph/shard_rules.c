@@ -289,7 +289,20 @@ static void cut_rows(frit_sharding *s, frit_node *node, int32_t n_parts)
     frit_shard_set_sliced(s, node, node->n_dims - 1, n_parts);
 }
 
-// Adapters add to the whole product: linear, then adapt_up, then the factor.
+// The ranks' parts of a value that all have whole. Readers follow the cut, as if the ranks had computed their parts.
+static void set_parts(frit_sharding *s, frit_node *node, frit_node *whole, int32_t axis, int32_t n_parts)
+{
+    frit_node *part = frit_shard_add(s, frit_part_node(s->g, whole, (frit_ranks){s->n_ranks, n_parts, axis}));
+    frit_shard_value *v = frit_shard_value_of(s, node);
+    v->sliced = part;
+    v->before = whole;
+    v->axis = axis;
+    v->n_parts = n_parts;
+    v->is_set = true;
+}
+
+// Adapters add to the whole product: linear, then adapt_up, then the factor. The result is cut as the product is, so
+// that graphs with adapters and graphs without read the same parts of the weights.
 static void cut_adapted(frit_sharding *s, frit_node *node)
 {
     frit_node plain = *node;
@@ -306,7 +319,11 @@ static void cut_adapted(frit_sharding *s, frit_node *node)
     frit_cut_linear(s, product);
     frit_node *sum = frit_shard_add(s, frit_adapt_up(s->g, frit_shard_whole(s, product), h, node->adapted[0]));
     if (sum && node->factor != 0 && node->factor != 1) sum = frit_shard_add(s, frit_scale(s->g, sum, node->factor));
-    frit_shard_set_other(s, node, sum);
+    const frit_shard_value v = *frit_shard_value_of(s, product);
+    if (sum && v.sliced)
+        set_parts(s, node, sum, v.axis, v.n_parts);
+    else
+        frit_shard_set_other(s, node, sum);
 }
 
 void frit_cut_linear(frit_sharding *s, frit_node *node)

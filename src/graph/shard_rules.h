@@ -8,6 +8,7 @@
 typedef struct frit_shard_value {
     frit_node *whole;    // NULL: not made yet
     frit_node *sliced;   // NULL: none
+    frit_node *before;   // the whole value that `sliced` is a PART of; NULL: ranks compute their parts
     int32_t axis, n_parts;
     frit_node *partial;            // NULL: none
     frit_node *bias;               // of `partial`: added to the sum; NULL: none
