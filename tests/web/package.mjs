@@ -3,7 +3,7 @@
 //
 //     node tests/web/package.mjs PACKAGE FRIT [ENGINE...]     PACKAGE: the built package, FRIT: the native command
 //
-// The engine "downloads" stands for all browsers with the tests of downloads alone.
+// With the word "downloads" as an engine, browsers run the tests of downloads alone.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -37,7 +37,8 @@ function report(engine, results) {
 }
 
 const onlyDownloads = wanted.includes("downloads");
-const engines = onlyDownloads ? Object.keys(BROWSERS) : wanted.length ? wanted : ["node", ...Object.keys(BROWSERS)];
+const named = wanted.filter((name) => name !== "downloads");
+const engines = named.length ? named : onlyDownloads ? Object.keys(BROWSERS) : ["node", ...Object.keys(BROWSERS)];
 if (engines.includes("node")) {
     const api = await import(pathToFileURL(resolve(packageFolder, "dist/index.js")).href);
     report("node", await runApi({ api, model, bytes: () => readFileSync(model), text, options, isNode: true }));

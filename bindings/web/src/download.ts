@@ -163,11 +163,11 @@ class Download {
     // Prepares the files, and forgets blocks of another version of the file.
     private async begin(size: number, etag: string | null): Promise<void> {
         const isSame = this.state.size === size && this.state.etag === etag && this.file.getSize() === size;
+        await requireRoom(this.job.url, size - this.file.getSize(), size);
         this.blocks = new Uint8Array(Math.ceil(size / BLOCK));
         if (isSame) this.states.read(this.blocks, { at: HEAD });
         this.taken = this.blocks.slice();
         this.loaded = this.blocks.reduce((sum, stored, i) => sum + (stored ? this.sizeOf(i, size) : 0), 0);
-        await requireRoom(this.job.url, size - this.file.getSize(), size);
         if (isSame) return;
         this.state = { url: this.job.url, size, etag, complete: false };
         this.states.truncate(0);

@@ -23,8 +23,6 @@ export const PARTS = { TEXT: 0, REASONING: 1, CALL: 2 } as const;
 
 /** Options of the model, by their names on the command line with "_" for "-". */
 export interface ModelOptionValues {
-    /** Quantize matrices while loading: q8_0, q4_k, f16, ..., as 'frit convert --type' does. */
-    type?: string;
     /** Use the chat template in this file, or the model's own of this name. */
     chat_template?: string;
     /** How positions beyond the original context are rotated; else as the file says. */
@@ -182,7 +180,6 @@ export interface EmbedOptionValues {
 /** The options that there are, with the command's defaults; null: the value 0, false or none. */
 export const OPTIONS: Record<"model" | "engine" | "sampler" | "embed", Record<string, { fallback: string | null }>> = {
     model: {
-        "type": { fallback: null },
         "chat-template": { fallback: null },
         "rope-scaling": { fallback: null },
         "rope-scale": { fallback: null },

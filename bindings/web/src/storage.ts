@@ -64,7 +64,8 @@ export async function download(url: string | URL, options: DownloadOptions = {})
         await downloadToCache(href, options);
         return name;
     }
-    await navigator.storage.persist?.().catch(() => false);   // without it the browser may delete files if the disk is full
+    // Without this right the browser may delete files if the disk is full. Some browsers ask the user, who may not answer.
+    navigator.storage.persist?.().catch(() => false);
     const remote = await Remote.start(filesAt(baseURL).worker);
     try {
         await remote.call("download", [{ url: href, name, sha256: sha256 ?? null }],
