@@ -21,6 +21,7 @@ export interface EngineSetup {
 type Kind = keyof typeof OPTIONS;
 
 const KINDS = ["decoder", "encoder", "encoder-decoder"] as const;
+const KNOWN: Kind[] = ["model", "engine"];
 const TEXT_SPECIAL = 1, TEXT_PARSE_SPECIAL = 2, OUTPUT_LAST = 0;
 const DEFAULT_CTX = 4096, BATCH = 128, N_OVERHEAD = 16 << 20;
 
@@ -50,6 +51,9 @@ export class Engine {
                         private readonly files: OpenFile[]) {}
 
     static async open(setup: EngineSetup, progress: (done: number) => void, warn: (sentence: string) => void): Promise<Engine> {
+        for (const name of Object.keys(setup.options))
+            if (!KNOWN.some((kind) => name.replaceAll("_", "-") in OPTIONS[kind]))
+                throw new FritError(`${name}: is not an option of a model or an engine`, "E_INVALID", "unsupported_parameter", name);
         const { default: create } = await import(/* @vite-ignore */ /* webpackIgnore: true */ setup.moduleURL);
         const module: Module = await create({
             threads: setup.threads - 1,

@@ -64,6 +64,7 @@ frit_status frit_model_bind_again(frit_model *model, frit_arena *arena)
     return FRIT_OK;
 }
 
+#if !defined(__wasm__)
 // Changes the types as 'frit convert' would. Rows are quantized when they are read (format/rows.h), that is when
 // engines pack them.
 static frit_status change_type(opening *o)
@@ -80,7 +81,6 @@ static frit_status change_type(opening *o)
     FRIT_TRY(frit_meta_remove(&model->ckpt->meta, "general.file_type"));
     return frit_convert_checkpoint(model->ckpt, is_gguf ? NULL : arch, &hp, &types, &model->log);
 }
-
 // Returns the kind of a tokenizer file, or of a folder with no model but a tokenizer; NULL: neither.
 static const char *bare_tokenizer_kind(const char *path)
 {
@@ -91,6 +91,37 @@ static const char *bare_tokenizer_kind(const char *path)
     frit_buf_free(&config);
     return has_model ? NULL : frit_vocab_file_kind(path);
 }
+
+// Opens what a path names: a file, a folder, or a tokenizer alone.
+static frit_status open_path(opening *o, const frit_checkpoint_options *options)
+{
+    frit_model *model = o->model;
+    const char *kind = bare_tokenizer_kind(o->path);
+    if (!kind) {
+        frit_status status = frit_checkpoint_open(&model->ckpt, o->path, options);
+        if (status != FRIT_E_UNSUPPORTED || !o->options->vocab_only) return status;
+        kind = frit_vocab_file_kind(o->path);   // a tokenizer can be used even if the model cannot run
+        if (!kind) return status;
+    }
+    FRIT_TRY(frit_checkpoint_new(&model->ckpt, o->path));
+    model->ckpt->format = kind;
+    return FRIT_OK;
+}
+#else
+// A module for browsers has no paths and no encoders, which would double its size.
+static frit_status open_path(const opening *o, const frit_checkpoint_options *options)
+{
+    (void)options;
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s: modules for browsers open models from memory and by ranges", o->path);
+}
+
+static frit_status change_type(const opening *o)
+{
+    if (!o->options->type) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED, "type: '%s': modules for browsers cannot change the types of weights",
+                     o->options->type);
+}
+#endif
 
 static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *options)
 {
@@ -113,16 +144,7 @@ static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *op
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: one of %lld parts of a split set; expected a whole file",
                               o->path, (long long)n_parts);
     }
-    const char *kind = bare_tokenizer_kind(o->path);
-    if (!kind) {
-        frit_status status = frit_checkpoint_open(&model->ckpt, o->path, options);
-        if (status != FRIT_E_UNSUPPORTED || !o->options->vocab_only) return status;
-        kind = frit_vocab_file_kind(o->path);   // a tokenizer can be used even if the model cannot run
-        if (!kind) return status;
-    }
-    FRIT_TRY(frit_checkpoint_new(&model->ckpt, o->path));
-    model->ckpt->format = kind;
-    return FRIT_OK;
+    return open_path(o, options);
 }
 
 // Reads the vocabulary from the metadata, or from the files beside the weights.
