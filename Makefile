@@ -22,7 +22,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-ray test-gpu test-webgpu test-dawn bench-gpu bench-memory test-arm64 test-agreement test-sentences test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web web-package test-web-package web-page setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu test-webgpu test-dawn bench-gpu bench-memory test-arm64 test-agreement test-sentences test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web web-package test-web-package web-page test-web-page setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -179,6 +179,11 @@ test-web-package: web-package
 web-page: web
 	@tools/setup web-package
 	@node bindings/web/page/build.mjs build/tools/web-ui build/web build/web-page
+
+## make test-web-page  uses this page in Chromium: a model, an answer, without a network, accessibility
+test-web-page: web-page
+	@tools/setup wasm-test
+	@node tests/web/page_test.mjs build/web-page build/tools/web-ui
 
 ## make test-structured  answers from random logits: 200 in each format of tool calls, under schemas, read by other programs
 test-structured:

@@ -110,18 +110,19 @@ export async function listModels() {
 
 export const listSampling = async () => sampling;
 
-const idOf = (body) => body.model ?? engine.value.id;
+// A request that is sent before the models are listed has none.
+const idOf = async (body) => body.model ?? engine.value.id ?? (await listModels())[0]?.id;
 
 export async function countTokens(body, abort) {
     try {
-        return await (await loadModel(idOf(body))).countTokens(body, { signal: abort });
+        return await (await loadModel(await idOf(body))).countTokens(body, { signal: abort });
     } catch (error) {
         throw error instanceof FritError ? new RequestError(error.message, error.code ?? "failed_here") : error;
     }
 }
 
 export async function* chat(body, abort) {
-    const frit = await loadModel(idOf(body));
+    const frit = await loadModel(await idOf(body));
     abort.throwIfAborted();
     try {
         yield* await frit.chat.completions.create({ ...body, stream: true, return_progress: true, stream_options: { include_usage: true } }, { signal: abort });

@@ -45,5 +45,8 @@ if (typeof window === "undefined") {
         if (window.crossOriginIsolated || sessionStorage.getItem(AGAIN)) return;
         sessionStorage.setItem(AGAIN, "1");
         location.reload();
-    }, (error) => console.warn(`frit: the page does not work offline: ${error.message}`));
+    }, (error) => {
+        // Without a network the script cannot be compared with the server's; the one that runs goes on.
+        if (!navigator.serviceWorker.controller) console.warn(`frit: the page does not work offline: ${error.message}`);
+    });
 }
