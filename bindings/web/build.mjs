@@ -7,6 +7,8 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 
+import { copyModules } from "./copy_modules.mjs";
+
 const [tools, web, out] = process.argv.slice(2).map((path) => resolve(path));
 const here = import.meta.dirname ?? new URL(".", import.meta.url).pathname;
 const dist = join(out, "dist");
@@ -25,8 +27,7 @@ for (const name of ["index", "worker", "isolate"])
     buildSync({ entryPoints: [`${here}/src/${name}.ts`], outfile: `${dist}/${name}.js`, bundle: true, minifySyntax: true, format: name === "isolate" ? "iife" : "esm",
                 target: "es2022", legalComments: "none", logLevel: "warning", banner: { js: "// SPDX-License-Identifier: MIT" } });
 for (const name of ["worker", "engine", "generate", "sources", "remote", "platform", "sha256", "isolate"]) rmSync(`${dist}/${name}.d.ts`, { force: true });
-for (const name of ["frit", "frit-relaxed"])
-    for (const end of ["js", "wasm"]) cpSync(`${web}/${name}.${end}`, `${dist}/${name}.${end}`);
+copyModules(web, dist);
 const { devDependencies, ...manifest } = JSON.parse(readFileSync(`${here}/package.json`, "utf8"));
 writeFileSync(`${out}/package.json`, JSON.stringify(manifest, null, 4) + "\n");
 cpSync(`${here}/README.md`, `${out}/README.md`);

@@ -8,6 +8,8 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
+import { copyModules } from "../copy_modules.mjs";
+
 const [tools, web, out] = process.argv.slice(2).map((path) => resolve(path));
 const here = import.meta.dirname ?? new URL(".", import.meta.url).pathname;
 const ui = resolve(here, "../../../apps/server/web_ui");
@@ -50,7 +52,7 @@ await build({ ...common, absWorkingDir: ui, entryPoints: { "assets/worker": "src
 const style = await build({ ...common, absWorkingDir: ui, entryPoints: ["style/app.css"], write: false });
 writeFileSync(join(out, "app.css"), style.outputFiles[0].text + readFileSync(join(here, "page.css"), "utf8"));
 for (const name of ["index.html", "manifest.webmanifest", "icon.svg", "models.json"]) cpSync(join(here, name), join(out, name));
-for (const name of ["frit.js", "frit.wasm", "frit-relaxed.js", "frit-relaxed.wasm"]) cpSync(join(web, name), join(out, name));
+copyModules(web, out);
 const files = ["app.css", "app.js", "frit-relaxed.js", "frit-relaxed.wasm", "frit.js", "frit.wasm", "assets/worker.js", "icon.svg", "index.html", "manifest.webmanifest",
                "models.json", "theme.js", "worker.js"];
 const sum = createHash("sha256");

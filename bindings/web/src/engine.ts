@@ -236,11 +236,10 @@ export class Engine {
     }
 }
 
-// The script of the threads' workers. Node takes the module itself; a script of another origin is loaded by one of this.
-function threadScript(url: string): { mainScriptUrlOrBlob?: string | Blob } {
-    if (!url.startsWith("http")) return {};
-    const isForeign = new URL(url).origin !== (globalThis.origin ?? "");
-    return { mainScriptUrlOrBlob: isForeign ? new Blob([`import ${JSON.stringify(url)};`], { type: "text/javascript" }) : url };
+// Workers of threads load a script of this origin, which imports a module of another one.
+function threadScript(url: string): { threadScript?: () => string } {
+    if (!url.startsWith("http") || new URL(url).origin === globalThis.origin) return {};
+    return { threadScript: () => URL.createObjectURL(new Blob([`import ${JSON.stringify(url)};`], { type: "text/javascript" })) };
 }
 
 function intsOf(bytes: Uint8Array): number[] {
