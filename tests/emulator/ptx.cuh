@@ -307,3 +307,18 @@ DEVICE void wait_for_flag(const u32 *flag, u32 value)
         sched_yield();
     }
 }
+
+// Numbers before flags, as a GPU that writes 16 bytes as one seems to.
+DEVICE void send_with_flags(uint4 *to, u32 x, u32 y, u32 flag)
+{
+    to->x = x, to->z = y;
+    set_flag(&to->y, flag);
+    set_flag(&to->w, flag);
+}
+
+DEVICE uint2 take_with_flags(const uint4 *from, u32 flag)
+{
+    wait_for_flag(&from->y, flag);
+    wait_for_flag(&from->w, flag);
+    return make_uint2(from->x, from->z);
+}

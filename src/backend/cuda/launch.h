@@ -33,6 +33,7 @@ struct frit_cuda_launch {
         frit_cuda_heads_args heads;
         frit_cuda_attend_fast attend_fast;
         frit_cuda_experts experts;
+        frit_cuda_kernel *exchange_small;   // of REDUCE, for few numbers
     };
     int group;   // of page tables
 };

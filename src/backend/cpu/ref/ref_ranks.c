@@ -9,7 +9,7 @@
 // Adds one number of each rank as a balanced tree.
 static float sum_of(const float **x, int n, int64_t i)
 {
-    float terms[FRIT_MAX_RANKS];
+    float terms[FRIT_MAX_RANKS] = {0};
     for (int r = 0; r < n; r++) terms[r] = x[r][i];
     for (; n > 1; n = (n + 1) / 2)
         for (int k = 0; k < n / 2 + n % 2; k++)

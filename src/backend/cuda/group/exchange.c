@@ -5,7 +5,12 @@
 
 #include <string.h>
 
-enum { UNIT = FRIT_GPU_EXCHANGE_UNIT, THREADS = UNIT / 4, MOST_UNITS = FRIT_GPU_EXCHANGE_UNITS };
+enum {
+    UNIT = FRIT_GPU_EXCHANGE_UNIT,
+    THREADS = UNIT / 4,
+    MOST_UNITS = FRIT_GPU_EXCHANGE_UNITS,
+    MOST_SMALL = UNIT * FRIT_GPU_EXCHANGE_SMALL
+};
 
 static_assert((int)FRIT_GPU_MOST_RANKS == (int)FRIT_MEETING_MAX, "arguments of kernels name the buffers of all ranks");
 
@@ -53,8 +58,11 @@ static frit_status run_exchange(frit_cuda_device *d, const frit_cuda_launch *l, 
                                .n_parts = node->ranks.n_parts};
     if (args.n == 0) return FRIT_OK;
     memcpy(args.buffers, d->peers.buffers, sizeof args.buffers);
-    frit_cuda_kernel one = *l->kernel;
-    one.grid[0] = node->op == FRIT_OP_PART ? (unsigned)((args.n + THREADS - 1) / THREADS) : take_pieces(&args);
+    const bool is_small = node->op == FRIT_OP_REDUCE && args.n <= MOST_SMALL;
+    frit_cuda_kernel one = is_small ? *l->exchange_small : *l->kernel;
+    one.grid[0] = is_small                   ? (unsigned)((args.n + UNIT - 1) / UNIT)
+                  : node->op == FRIT_OP_PART ? (unsigned)((args.n + THREADS - 1) / THREADS)
+                                             : take_pieces(&args);
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
@@ -72,6 +80,11 @@ static frit_status add_exchange(frit_exec *exec, const frit_node *node, const fr
     FRIT_TRY(frit_cuda_address_of(exec, node->src[0], false, &l->x[0]));
     l->y = (frit_cuda_address){FRIT_CUDA_SCRATCH, exec->plan->offsets[frit_node_storage(result)->id]};
     l->run = run_exchange;
+    if (node->op == FRIT_OP_REDUCE) {
+        frit_cuda_kernel small = kernel;
+        small.name = "exchange_small";
+        FRIT_TRY(frit_cuda_kernel_get(exec->device, &small, &l->exchange_small));
+    }
     return frit_cuda_kernel_get(exec->device, &kernel, &l->kernel);
 }
 

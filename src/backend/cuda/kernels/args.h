@@ -221,18 +221,24 @@ typedef struct frit_rope_rows_args {
 //     f32 [stages][ranks][blocks][units][unit]    pieces that ranks have sent, of one to EXCHANGE_UNITS units
 //     u32 [ranks][blocks]                     flags: how many pieces each block of a rank has sent
 //     u32 [blocks]                            how many pieces the rank's own blocks had sent before the launch
+//     u32 [small blocks]                      how many small pieces
+//     u32 [2][ranks][small blocks][2 unit]    small pieces: each number with a flag beside it
 enum {
     FRIT_GPU_MOST_RANKS = 8,
     FRIT_GPU_EXCHANGE_BLOCKS = 128,
     FRIT_GPU_EXCHANGE_STAGES = 4,
     FRIT_GPU_EXCHANGE_UNITS = 4,
-    FRIT_GPU_EXCHANGE_UNIT = 2048   // numbers
+    FRIT_GPU_EXCHANGE_UNIT = 2048,   // numbers
+    FRIT_GPU_EXCHANGE_SMALL = 32     // blocks; small pieces have one unit
 };
 #define FRIT_GPU_EXCHANGE_DATA_BYTES(ranks)                                                                      \
     ((unsigned long long)FRIT_GPU_EXCHANGE_STAGES * (ranks)*FRIT_GPU_EXCHANGE_BLOCKS * FRIT_GPU_EXCHANGE_UNITS * \
      FRIT_GPU_EXCHANGE_UNIT * 4)
+#define FRIT_GPU_EXCHANGE_SMALL_AT(ranks)                                                    \
+    (FRIT_GPU_EXCHANGE_DATA_BYTES(ranks) + ((ranks) + 1ull) * FRIT_GPU_EXCHANGE_BLOCKS * 4 + \
+     FRIT_GPU_EXCHANGE_SMALL * 4)
 #define FRIT_GPU_EXCHANGE_BYTES(ranks) \
-    (FRIT_GPU_EXCHANGE_DATA_BYTES(ranks) + ((ranks) + 1ull) * FRIT_GPU_EXCHANGE_BLOCKS * 4)
+    (FRIT_GPU_EXCHANGE_SMALL_AT(ranks) + 2ull * (ranks)*FRIT_GPU_EXCHANGE_SMALL * FRIT_GPU_EXCHANGE_UNIT * 8)
 
 typedef struct frit_exchange_args {
     frit_gpu_ptr x, y;                           // f32: the rank's values; the result

@@ -19,7 +19,8 @@ enum {
     THREADS = UNIT / 4,
     PIECE = FRIT_GPU_EXCHANGE_UNITS * UNIT,
     BLOCKS = FRIT_GPU_EXCHANGE_BLOCKS,
-    STAGES = FRIT_GPU_EXCHANGE_STAGES
+    STAGES = FRIT_GPU_EXCHANGE_STAGES,
+    SMALL = FRIT_GPU_EXCHANGE_SMALL
 };
 
 DEVICE float *piece_in(const frit_exchange_args &a, int buffer, int rank, u32 count)
@@ -72,6 +73,30 @@ DEVICE void await(const frit_exchange_args &a, u32 count)
     __syncthreads();
 }
 
+// Adds what the ranks have, and the residual, for numbers i ... i + 3.
+DEVICE void store_sum(const frit_exchange_args &a, long long i, float4 (&of)[RANKS])
+{
+#pragma unroll
+    for (int step = 1; step < RANKS; step *= 2)
+#pragma unroll
+        for (int r = 0; r + step < RANKS; r += 2 * step) {
+            of[r].x += of[r + step].x, of[r].y += of[r + step].y;
+            of[r].z += of[r + step].z, of[r].w += of[r + step].w;
+        }
+    if (a.residual) {
+        const float4 r = load_numbers((const float *)a.residual, i, a.n);
+        of[0].x += r.x, of[0].y += r.y, of[0].z += r.z, of[0].w += r.w;
+    }
+    float *y = (float *)a.y + i;
+    if (i + 3 < a.n) {
+        *(float4 *)y = of[0];
+        return;
+    }
+    if (i < a.n) y[0] = of[0].x;
+    if (i + 1 < a.n) y[1] = of[0].y;
+    if (i + 2 < a.n) y[2] = of[0].z;
+}
+
 struct reduce {
     static DEVICE void take(const frit_exchange_args &a, long long i, u32 count, int at)
     {
@@ -79,25 +104,7 @@ struct reduce {
 #pragma unroll
         for (int r = 0; r < RANKS; r++)
             of[r] = r == a.rank ? load_x(a, i) : __ldcg((const float4 *)(piece_in(a, a.rank, r, count) + at));
-#pragma unroll
-        for (int step = 1; step < RANKS; step *= 2)
-#pragma unroll
-            for (int r = 0; r + step < RANKS; r += 2 * step) {
-                of[r].x += of[r + step].x, of[r].y += of[r + step].y;
-                of[r].z += of[r + step].z, of[r].w += of[r + step].w;
-            }
-        if (a.residual) {
-            const float4 r = load_numbers((const float *)a.residual, i, a.n);
-            of[0].x += r.x, of[0].y += r.y, of[0].z += r.z, of[0].w += r.w;
-        }
-        float *y = (float *)a.y + i;
-        if (i + 3 < a.n) {
-            *(float4 *)y = of[0];
-            return;
-        }
-        if (i < a.n) y[0] = of[0].x;
-        if (i + 1 < a.n) y[1] = of[0].y;
-        if (i + 2 < a.n) y[2] = of[0].z;
+        store_sum(a, i, of);
     }
 };
 
@@ -147,6 +154,45 @@ extern "C" __global__ void __launch_bounds__(THREADS) exchange_gather(const frit
     let_next_kernel_start();
     wait_for_kernel_before();
     exchange<gather>(a);
+}
+
+// A small piece of another rank: numbers with flags beside them, so that no fence and no other flag is needed.
+DEVICE uint4 *small_in(const frit_exchange_args &a, int buffer, int rank, u32 count)
+{
+    const long long at = (count % 2 * RANKS + rank) * SMALL + blockIdx.x;
+    return (uint4 *)(a.buffers[buffer] + FRIT_GPU_EXCHANGE_SMALL_AT(RANKS)) + (at * THREADS + threadIdx.x) * 2;
+}
+
+// REDUCE of few numbers, a unit for each block. A rank sends its next piece only when it has received this one, which
+// the others send after they have read the one before: two places are enough.
+extern "C" __global__ void __launch_bounds__(THREADS) exchange_small(const frit_exchange_args __grid_constant__ a)
+{
+    const long long i = (long long)blockIdx.x * UNIT + threadIdx.x * 4;
+    u32 *const count = (u32 *)(a.buffers[a.rank] + FRIT_GPU_EXCHANGE_SMALL_AT(RANKS)) - SMALL + blockIdx.x;
+    let_next_kernel_start();
+    wait_for_kernel_before();
+    const u32 n = *(volatile u32 *)count, flag = n + 1;
+    const float4 own = load_x(a, i);
+    float4 of[RANKS];
+#pragma unroll
+    for (int r = 0; r < RANKS; r++)
+        if (r != a.rank) {
+            uint4 *const to = small_in(a, r, a.rank, n);
+            send_with_flags(to, __float_as_uint(own.x), __float_as_uint(own.y), flag);
+            send_with_flags(to + 1, __float_as_uint(own.z), __float_as_uint(own.w), flag);
+        }
+#pragma unroll
+    for (int r = 0; r < RANKS; r++) {
+        of[r] = own;
+        if (r == a.rank) continue;
+        const uint4 *const from = small_in(a, a.rank, r, n);
+        const uint2 low = take_with_flags(from, flag), high = take_with_flags(from + 1, flag);
+        of[r] = make_float4(__uint_as_float(low.x), __uint_as_float(low.y), __uint_as_float(high.x),
+                            __uint_as_float(high.y));
+    }
+    store_sum(a, i, of);
+    __syncthreads();
+    if (threadIdx.x == 0) *count = flag;
 }
 
 // n: numbers of y. A thread for each.
