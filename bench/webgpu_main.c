@@ -2,11 +2,13 @@
 // bench_webgpu: what a GPU does through WebGPU: the speed of plain reads, the cost of a dispatch, of a step and of a
 // readback, and the speed of products with tiles. Prints a line for each measurement.
 //
-//     build/release/bench/bench_webgpu [LIBRARY]      LIBRARY: Dawn's or wgpu-native's file
+//     build/release/bench/bench_webgpu [LIBRARY [basics | products]]      LIBRARY: Dawn's or wgpu-native's file
+//     build/release/bench/bench_webgpu LIBRARY SHAPE TYPE N_PROMPT [N_LAYERS]      steps of a random model
 #include "backend/cuda/weights/repack.h"
 #include "backend/webgpu/runtime/gpu.h"
 #include "backend/webgpu/runtime/wgsl.h"
 #include "base/time.h"
+#include "webgpu_bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@ typedef struct bench {
     frit_gpu_dispatch list[MOST];
 } bench;
 
-static void must(frit_status status)
+void must(frit_status status)
 {
     if (status == FRIT_OK) return;
     fprintf(stderr, "bench_webgpu: %s\n", frit_error());
@@ -43,32 +45,40 @@ static void new_pipeline(bench *b, const char *file, const char *const *defines,
     frit_buf_free(&text);
 }
 
-static void wait_for_all(bench *b)
+static void wait_for_all(frit_gpu *gpu, const frit_gpu_buffer *from, frit_gpu_buffer *results)
 {
     const void *bytes;
-    const frit_gpu_copy copy = {.from = &b->scratch, .to = &b->results, .n_bytes = 4};
-    must(frit_gpu_submit(&b->gpu, &(frit_gpu_list){.copies = &copy, .n_copies = 1}));
-    must(frit_gpu_map_begin(&b->gpu, &b->results, 4));
-    must(frit_gpu_map_wait(&b->gpu, &b->results, b->gpu.last_submit, 4, &bytes));
-    frit_gpu_unmap(&b->gpu, &b->results);
+    const frit_gpu_copy copy = {.from = from, .to = results, .n_bytes = 4};
+    must(frit_gpu_submit(gpu, &(frit_gpu_list){.copies = &copy, .n_copies = 1}));
+    must(frit_gpu_map_begin(gpu, results, 4));
+    must(frit_gpu_map_wait(gpu, results, gpu->last_submit, 4, &bytes));
+    frit_gpu_unmap(gpu, results);
 }
 
-// Microseconds of a list of n dispatches, the least of some runs. *encode: of encoding and submitting it.
-static double time_list(bench *b, size_t n, double *encode)
+double time_dispatches(frit_gpu *gpu, const frit_gpu_buffer *from, const frit_gpu_dispatch *list, size_t n,
+                       double *encode)
 {
     double best = 1e30;
+    frit_gpu_buffer results;
+    must(frit_gpu_buffer_new(gpu, 4, FRIT_GPU_READBACK, "a benchmark", &results));
     *encode = 1e30;
     for (int i = 0; i < 8; i++) {
-        wait_for_all(b);
+        wait_for_all(gpu, from, &results);
         const uint64_t begin = frit_time_ns();
-        must(frit_gpu_submit(&b->gpu, &(frit_gpu_list){.dispatches = b->list, .n_dispatches = n, .is_new = i == 0}));
+        must(frit_gpu_submit(gpu, &(frit_gpu_list){.dispatches = list, .n_dispatches = n, .is_new = i == 0}));
         const double submitted = (double)(frit_time_ns() - begin) / 1e3;
-        wait_for_all(b);
+        wait_for_all(gpu, from, &results);
         const double all = (double)(frit_time_ns() - begin) / 1e3;
         if (all < best) best = all;
         if (submitted < *encode) *encode = submitted;
     }
+    frit_gpu_buffer_free(gpu, &results);
     return best;
+}
+
+static double time_list(bench *b, size_t n, double *encode)
+{
+    return time_dispatches(&b->gpu, &b->scratch, b->list, n, encode);
 }
 
 static void print_adapter(const bench *b)
@@ -92,11 +102,11 @@ static void measure_waiting(bench *b)
     double best = 1e30, with_write = 1e30;
     for (int i = 0; i < 50; i++) {
         uint64_t begin = frit_time_ns();
-        wait_for_all(b);
+        wait_for_all(&b->gpu, &b->scratch, &b->results);
         if ((double)(frit_time_ns() - begin) < best) best = (double)(frit_time_ns() - begin);
         begin = frit_time_ns();
         must(frit_gpu_write(&b->gpu, &b->step, 0, words, STEP_WORDS * 4));
-        wait_for_all(b);
+        wait_for_all(&b->gpu, &b->scratch, &b->results);
         if ((double)(frit_time_ns() - begin) < with_write) with_write = (double)(frit_time_ns() - begin);
     }
     printf("readback | %.1f us, with a write before it %.1f us\n", best / 1e3, with_write / 1e3);
@@ -174,7 +184,7 @@ static void define(char *text, const char *name, int value)
     snprintf(text, 32, "%s=%d", name, value);
 }
 
-static void measure_product(bench *b, frit_dtype dtype, shape s, int n_rows, int n_parts)
+static void measure_product(bench *b, frit_dtype dtype, shape s, int n_rows, int n_parts, int n_splits)
 {
     const frit_tile_format *f = frit_tile_format_of(dtype);
     const int is_int = f->low_bits < 16, n_blocks = (int)((s.n_in + 255) / 256), n_at_once = n_rows;
@@ -191,6 +201,7 @@ static void measure_product(bench *b, frit_dtype dtype, shape s, int n_rows, int
                   {"TILE", f->tile_bytes / 16},
                   {"NR", n_at_once},
                   {"PARTS", n_parts},
+                  {"SPLIT", n_splits},
                   {"IS_INT", is_int}};
     char texts[FRIT_COUNT(values)][32];
     const char *defines[FRIT_COUNT(values)];
@@ -211,12 +222,13 @@ static void measure_product(bench *b, frit_dtype dtype, shape s, int n_rows, int
         must(frit_gpu_group_new(&b->gpu, &pipeline, ranges, &groups[i]));
     }
     for (int i = 0; i < MOST; i++)
-        b->list[i] = (frit_gpu_dispatch){&pipeline, groups[i % COPIES], {(uint32_t)((s.n_out + 15) / 16), 1, 1}};
+        b->list[i] =
+            (frit_gpu_dispatch){&pipeline, groups[i % COPIES], {(uint32_t)((s.n_out + 15) / 16 * n_splits), 1, 1}};
     const size_t few_n = b->gpu.features.is_software ? 1 : 32, many_n = b->gpu.features.is_software ? 2 : 96;
     const double few = time_list(b, few_n, &encode), many = time_list(b, many_n, &encode);
     const double us = (many - few) / (double)(many_n - few_n);
-    printf("product | %s, %lld x %lld, %d rows, %d parts: %.1f us, %.0f GB/s\n", frit_dtype_get(dtype)->name,
-           (long long)s.n_out, (long long)s.n_in, n_rows, n_parts, us, (double)n_bytes / us / 1e3);
+    printf("product | %s, %lld x %lld, %d rows, %d parts, %d splits: %.1f us, %.0f GB/s\n", frit_dtype_get(dtype)->name,
+           (long long)s.n_out, (long long)s.n_in, n_rows, n_parts, n_splits, us, (double)n_bytes / us / 1e3);
     fflush(stdout);
     for (int i = 0; i < COPIES; i++) {
         b->gpu.call.group_release(groups[i]);
@@ -232,17 +244,45 @@ static void measure_products(bench *b)
     static const shape shapes[] = {{4096, 4096}, {4096, 14336}, {14336, 4096}, {1024, 4096}, {2048, 2048}};
     const size_t n_types = b->gpu.features.is_software ? 2 : FRIT_COUNT(types);
     const size_t n_shapes = b->gpu.features.is_software ? 1 : FRIT_COUNT(shapes);
+    const int most_parts = b->gpu.limits.workgroup_invocations >= 512 ? 16 : 8;
     for (size_t t = 0; t < n_types; t++)
-        for (size_t s = 0; s < n_shapes; s++) measure_product(b, types[t], shapes[s], 1, 8);
+        for (size_t k = 0; k < n_shapes; k++)
+            for (int splits = 1; splits <= 2; splits++)
+                for (int parts = 8; parts <= (t < 3 ? most_parts : 8); parts *= 2)
+                    measure_product(b, types[t], shapes[k], 1, parts, splits);
     for (size_t t = 0; t < 2; t++)
-        for (int n = 2; n <= 8; n *= 2) measure_product(b, types[t], shapes[0], n, 8);
-    for (int parts = 1; parts <= 4; parts *= 2) measure_product(b, types[0], shapes[0], 1, parts);
+        for (int n = 2; n <= 8; n *= 2) measure_product(b, types[t], shapes[0], n, 8, 1 + (n < 4));
+}
+
+// Compiles kernels without any checks from now on, if the library can.
+static frit_wgpu_shader_module (*checked_module)(frit_wgpu_device, const frit_wgpu_named *, uint64_t);
+
+static frit_wgpu_shader_module unchecked_module(frit_wgpu_device device, const frit_wgpu_named *d, uint64_t checks)
+{
+    (void)checks;
+    return checked_module(device, d, 0);
+}
+
+static void measure_unchecked(bench *b)
+{
+    static const shape one = {4096, 14336};
+    if (!b->gpu.call.module_trusted) return;
+    checked_module = b->gpu.call.module_trusted;
+    b->gpu.call.module_trusted = unchecked_module;
+    printf("product | without checks of indices:\n");
+    measure_product(b, FRIT_DTYPE_Q4_K, one, 1, 8, 1);
+    measure_product(b, FRIT_DTYPE_Q8_0, one, 1, 8, 1);
+    b->gpu.call.module_trusted = checked_module;
 }
 
 int main(int argc, char **argv)
 {
     static bench b;
     setvbuf(stdout, NULL, _IOLBF, 1 << 16);   // lines are seen when they are printed
+    if (argc > 4) {
+        bench_model(argv[1], argv[2], argv[3], atoi(argv[4]), argc > 5 ? atoi(argv[5]) : 0);
+        return 0;
+    }
     must(frit_gpu_open(&b.gpu, argc > 1 ? argv[1] : NULL, -1));
     print_adapter(&b);
     b.params = new_buffer(&b, PARAM_BYTES, FRIT_GPU_UNIFORM);
@@ -250,10 +290,13 @@ int main(int argc, char **argv)
     b.scratch = new_buffer(&b, 16 << 20, FRIT_GPU_STORAGE);
     b.acts = new_buffer(&b, 16 << 20, FRIT_GPU_STORAGE);
     b.results = new_buffer(&b, 4096, FRIT_GPU_READBACK);
-    measure_waiting(&b);
-    measure_dispatches(&b);
-    measure_reads(&b);
-    measure_products(&b);
+    const char *part = argc > 2 ? argv[2] : "";
+    if (strcmp(part, "products") != 0) {
+        measure_waiting(&b);
+        measure_dispatches(&b);
+        measure_reads(&b);
+    }
+    if (strcmp(part, "basics") != 0) measure_unchecked(&b), measure_products(&b);
     frit_gpu_close(&b.gpu);
     return 0;
 }
