@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A product of a matrix with NR rows: y = x w^T, and what is applied to its results (store.wgsl).
 //
-// A group of threads computes 16 rows of the matrix. Each 32 threads take every PARTS-th block of 256 columns: thread
-// r0 * 8 + g has columns g * 32 to g * 32 + 31 of rows r0, r0 + 4, r0 + 8 and r0 + 12. So a load of 32 threads is
-// contiguous, and the input of a thread serves four rows. The parts of a result are added in workgroup memory.
+// SPLIT groups of threads, 1 or 2, compute a row tile. Each 32 threads take every PARTS-th block of 256 columns: thread
+// r0 * 8 + g has columns g * 32 to g * 32 + 31 of every fourth row from r0 on, or every eighth if the tile is split. So
+// a load of 32 threads is contiguous, and the input of a thread serves several rows. The parts of a result are added in
+// workgroup memory.
 //
 // IS_INT: the input has integers of 15 bits, 128 * high + low (quantize.wgsl), otherwise floats. ROUTED: the matrices
 // are those of experts (routed.wgsl).
@@ -23,16 +24,40 @@
 #include "routed.wgsl"
 #endif
 #define THREADS (32 * PARTS)
+#define LOCAL_ROWS (16 / SPLIT)
+#define LOCAL_EACH (EACH / SPLIT)
+#if SPLIT == 2
+#define EACH_THREAD 2
+alias row_sums = vec2<f32>;
+#else
+#define EACH_THREAD 4
+alias row_sums = vec4<f32>;
+#endif
+// Each thread stores at most one result, and loads early what is added to it.
+#define LOADS_EARLY (!ROUTED && (LOCAL_EACH * NR <= THREADS))
 
-var<workgroup> partial: array<f32, (2 * PARTS * 8 * 17)>;
-var<workgroup> sums: array<f32, (NR * PARTS * 16)>;
+#if NR == 1
+#define PARTIALS 1
+#else
+#define PARTIALS 2
+#endif
+var<workgroup> partial: array<f32, (PARTIALS * PARTS * 8 * 17)>;
+var<workgroup> sums: array<f32, (NR * PARTS * LOCAL_ROWS)>;
 
 fn result_of(n: u32, r: u32) -> f32 {
     var sum = 0.0;
     for (var k = 0u; k < PARTSu; k++) {
-        sum += sums[(n * PARTSu + k) * 16u + r];
+        sum += sums[(n * PARTSu + k) * LOCAL_ROWSu + r];
     }
     return sum;
+}
+
+fn row_of_tile(r: u32, s: u32) -> u32 {   // of row r of the group's rows
+#if SPLIT == 2
+    return (r & 3u) + 4u * s + 8u * (r / 4u);
+#else
+    return r;
+#endif
 }
 
 @compute @workgroup_size(THREADS)
@@ -41,6 +66,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let part = thread / 32u;
     let g = lane & 7u;
     let r0 = lane / 8u;
+    let row_tile = group.x / SPLITu;
+    let s = group.x % SPLITu;
     fill_levels(thread, THREADSu);
 #if ROUTED == 3
     let first = group.y;
@@ -53,11 +80,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let n_rows = row_count();
     let n_blocks = P_BLOCKS;
 #endif
+#if LOADS_EARLY
+    var early = vec2<f32>();
+    if (thread < LOCAL_EACHu * NRu) {
+        early = addends(row_tile, row_of_tile(thread % LOCAL_EACHu, s), first + thread / LOCAL_EACHu);
+    }
+#endif
 #repeat n NR
-    var acc@n = vec4<f32>(0.0);
+    var acc@n = row_sums();
 #if ROUTED == 3
 #elif ROUTED
     let row@n = input_of(assignment(mine, @nu)) * P_BLOCKS;
+#elif NR == 1
+    let row@n = first * P_BLOCKS;
 #else
     let row@n = min(first + @nu, n_rows - 1u) * P_BLOCKS;
 #endif
@@ -68,18 +103,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let a = first * P_USED + i / P_BLOCKS;
         let row0 = a * P_BLOCKS;
         let weight = weight_of(a);
-        let tile = ((first_tile(expert_of(a)) + group.x) * P_BLOCKS + block) * TILEu;
+        let tile = ((first_tile(expert_of(a)) + row_tile) * P_BLOCKS + block) * TILEu;
 #elif ROUTED
         let block = i;
-        let tile = ((first_tile(mine.expert) + group.x) * P_BLOCKS + block) * TILEu;
+        let tile = ((first_tile(mine.expert) + row_tile) * P_BLOCKS + block) * TILEu;
 #else
         let block = i;
-        let tile = (group.x * P_BLOCKS + block) * TILEu;
+        let tile = (row_tile * P_BLOCKS + block) * TILEu;
 #endif
 #if IS_INT
-#repeat j 4
-        let code@j = codes_at(tile, (r0 + 4u * @ju) * 8u + g);
-        let scale@j = scales_at(tile, r0 + 4u * @ju, g);
+#repeat j EACH_THREAD
+        let code@j = codes_at(tile, row_of_tile(r0 + 4u * @ju, s) * 8u + g);
+        let scale@j = scales_at(tile, row_of_tile(r0 + 4u * @ju, s), g);
 #end
 #repeat n NR
         {
@@ -95,8 +130,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #else
             let factor = bitcast<f32>(acts[at + 36u].x);
 #endif
-            var part_sum: vec4<f32>;
-#repeat j 4
+            var part_sum: row_sums;
+#repeat j EACH_THREAD
             part_sum[@j] = unit_sum(code@j, scale@j, high0, high1, low0, low1, sum);
 #end
             acc@n += part_sum * factor;
@@ -104,16 +139,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
 #else
         for (var q = 0u; q < 8u; q++) {
-#repeat j 4
-            let w@j = numbers_at(tile, r0 + 4u * @ju, g, q);
+#repeat j EACH_THREAD
+            let w@j = numbers_at(tile, row_of_tile(r0 + 4u * @ju, s), g, q);
 #end
 #repeat n NR
             {
                 let x = bitcast<vec4<f32>>(acts[(row@n + block) * 64u + g * 8u + q]);
+                var part_sum: row_sums;
+#repeat j EACH_THREAD
+                part_sum[@j] = dot(w@j, x);
+#end
 #if ROUTED == 3
-                acc@n += vec4<f32>(dot(w0, x), dot(w1, x), dot(w2, x), dot(w3, x)) * weight;
+                acc@n += part_sum * weight;
 #else
-                acc@n += vec4<f32>(dot(w0, x), dot(w1, x), dot(w2, x), dot(w3, x));
+                acc@n += part_sum;
 #endif
             }
 #end
@@ -124,42 +163,45 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     {
         let at = (@nu & 1u) * (PARTSu * 8u * 17u);
         let to = at + (part * 8u + g) * 17u + r0;
-        partial[to] = acc@n.x;
-        partial[to + 4u] = acc@n.y;
-        partial[to + 8u] = acc@n.z;
-        partial[to + 12u] = acc@n.w;
+#repeat j EACH_THREAD
+        partial[to + 4u * @ju] = acc@n[@j];
+#end
         workgroupBarrier();
-        if (thread < 16u * PARTSu) {
-            let theirs = at + (thread / 16u) * (8u * 17u) + (thread & 15u);
+        if (thread < LOCAL_ROWSu * PARTSu) {
+            let theirs = at + (thread / LOCAL_ROWSu) * (8u * 17u) + thread % LOCAL_ROWSu;
             var sum = 0.0;
             for (var k = 0u; k < 8u; k++) {
                 sum += partial[theirs + k * 17u];
             }
-            sums[@nu * PARTSu * 16u + thread] = sum;
+            sums[@nu * PARTSu * LOCAL_ROWSu + thread] = sum;
         }
     }
 #end
     workgroupBarrier();
-    for (var i = thread; i < EACHu * NRu; i += THREADSu) {
-        let n = i / EACHu;
-        let r = i % EACHu;
-        let y = result_of(n, r);
+    for (var i = thread; i < LOCAL_EACHu * NRu; i += THREADSu) {
+        let n = i / LOCAL_EACHu;
+        let r = row_of_tile(i % LOCAL_EACHu, s);
+        let y = result_of(n, i % LOCAL_EACHu);
 #if GATED
-        let up = result_of(n, r + 8u);
+        let up = result_of(n, i % LOCAL_EACHu + LOCAL_EACHu);
 #else
         let up = 0.0;
 #endif
 #if ROUTED == 3
-        store(group.x, r, first, y, up);
+        store(row_tile, r, first, y, up);
 #elif ROUTED
         if (n < mine.count) {
             let a = assignment(mine, n);
             let weight = weight_of(a);
-            store(group.x, r, a, y * weight, up * weight);
+            store(row_tile, r, a, y * weight, up * weight);
         }
 #else
         if (first + n < n_rows) {
-            store(group.x, r, first + n, y, up);
+#if LOADS_EARLY
+            store_with(row_tile, r, first + n, y, up, early);
+#else
+            store(row_tile, r, first + n, y, up);
+#endif
         }
 #endif
     }

@@ -19,26 +19,46 @@
 #define EACH 16
 #endif
 
-// Row r of a row tile for a row of the input. up: the sum of row r + 8, if GATED.
-fn store(tile: u32, r: u32, row: u32, sum: f32, up: f32) {
+fn matrix_of(tile: u32) -> vec4<u32> {   // first row tile, offset of its results, rows of the matrix
 #if STACK
-    var matrix = params[P_STACK];   // first row tile, offset of its results, rows of the matrix
+    var matrix = params[P_STACK];
 #repeat m (STACK - 1)
     if (tile >= params[P_STACK + 1 + @m].x) {
         matrix = params[P_STACK + 1 + @m];
     }
 #end
+    return matrix;
 #else
-    let matrix = vec4<u32>(0u, P_Y, P_N_OUT, 0u);
+    return vec4<u32>(0u, P_Y, P_N_OUT, 0u);
 #endif
+}
+
+// What is added to the result of row r of a row tile for a row of the input: bias, residual.
+fn addends(tile: u32, r: u32, row: u32) -> vec2<f32> {
+    var a = vec2<f32>(0.0);
+#if BIAS || ADD
+    let matrix = matrix_of(tile);
+    let o = (P_BEGIN + tile - matrix.x) * EACHu + r;
+#if BIAS
+    a.x = bias[min(o, matrix.z - 1u)];
+#endif
+#if ADD
+    a.y = scratch[P_ADD + row * matrix.z + min(o, matrix.z - 1u)];
+#endif
+#endif
+    return a;
+}
+
+// Row r of a row tile for a row of the input. up: the sum of row r + 8, if GATED.
+fn store_with(tile: u32, r: u32, row: u32, sum: f32, up: f32, added: vec2<f32>) {
+    let matrix = matrix_of(tile);
     let o = (P_BEGIN + tile - matrix.x) * EACHu + r;
     if (o >= matrix.z) {
         return;
     }
     var y = sum;
-    let to = row * matrix.z + o;
 #if BIAS
-    y += bias[o];
+    y += added.x;
 #endif
 #if TIMES
     y *= P_TIMES;
@@ -50,7 +70,11 @@ fn store(tile: u32, r: u32, row: u32, sum: f32, up: f32) {
     y = activate(P_ACT, y);
 #endif
 #if ADD
-    y += scratch[P_ADD + to];
+    y += added.y;
 #endif
-    scratch[matrix.y + to] = y;
+    scratch[matrix.y + row * matrix.z + o] = y;
+}
+
+fn store(tile: u32, r: u32, row: u32, sum: f32, up: f32) {
+    store_with(tile, r, row, sum, up, addends(tile, r, row));
 }

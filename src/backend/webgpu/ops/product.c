@@ -6,6 +6,8 @@
 #include "backend/webgpu/ops/linear.h"
 
 enum { BLOCK = FRIT_TILE_COLUMNS, UNIT = 32, MOST_PARTS = 8, TILES_AT_ONCE = 4 };
+// Matrices with fewer row tiles have two groups of threads for each, so that all of a large GPU is busy.
+enum { SPLIT_TILES = 512 };
 
 int64_t frit_webgpu_most_rows(const frit_exec *exec, const frit_node *node)
 {
@@ -34,7 +36,7 @@ bool frit_webgpu_is_int_product(const frit_exec *exec, const frit_node *node)
            frit_tile_format_of(frit_node_storage(node->src[1])->tensor->dtype)->low_bits < 16;
 }
 
-bool frit_webgpu_feeds_products(const frit_exec *exec, const frit_node *node)
+const frit_node *frit_webgpu_input_of_products(const frit_exec *exec, const frit_node *node)
 {
     const frit_graph *g = exec->plan->graph;
     for (int i = 0; i < g->n_nodes; i++) {
@@ -42,10 +44,10 @@ bool frit_webgpu_feeds_products(const frit_exec *exec, const frit_node *node)
         const bool is_product =
             reader->op == FRIT_OP_LINEAR || reader->op == FRIT_OP_EXPERTS || reader->op == FRIT_OP_EXPERTS_GLU;
         if (is_product && reader->src[0]->n_dims == 2 && frit_node_storage(reader->src[0]) == node &&
-            frit_node_width(reader->src[0]) == frit_node_width(node) && frit_webgpu_is_int_product(exec, reader))
-            return true;
+            frit_webgpu_is_int_product(exec, reader))
+            return reader->src[0];
     }
-    return false;
+    return NULL;
 }
 
 static int64_t rows_of_row(const frit_node *x)   // rows of the input for each row of the batch
@@ -99,6 +101,7 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
 {
     const int64_t n_blocks = (p->n_in + BLOCK - 1) / BLOCK, n_tiles = tiles_of(p);
     const frit_gpu_buffer *buffer = &p->weights->parts[p->part];
+    const int64_t n_splits = n_tiles < SPLIT_TILES ? 2 : 1;
     int64_t n_parts = MOST_PARTS;
     while (n_parts > n_blocks) n_parts /= 2;
     FRIT_TRY(frit_webgpu_launch_new(exec, p->node, p->by_tiles ? "matrix.wgsl" : "product.wgsl", out));
@@ -109,6 +112,7 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
     frit_webgpu_define_type(&l->wanted, p->weights->tensors[0].dtype);
     frit_webgpu_define(&l->wanted, "NR", p->n_at_once);
     if (!p->by_tiles) frit_webgpu_define(&l->wanted, "PARTS", n_parts);
+    if (!p->by_tiles) frit_webgpu_define(&l->wanted, "SPLIT", n_splits);
     frit_webgpu_define(&l->wanted, "IS_INT", p->is_int);
     if (p->routed) frit_webgpu_define(&l->wanted, "ROUTED", p->routed);
     l->params[PARAM_STORE_Y] = p->result;
@@ -117,6 +121,6 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
     l->params[PARAM_STORE_BEGIN] = p->routed ? 0 : (uint32_t)(p->part * p->weights->part_rows);
     l->params[PARAM_STORE_UNITS] = (uint32_t)((p->n_in + UNIT - 1) / UNIT);
     l->params[PARAM_STORE_TILES] = (uint32_t)n_tiles;
-    l->n[0] = p->by_tiles ? (n_tiles + TILES_AT_ONCE - 1) / TILES_AT_ONCE : n_tiles;
+    l->n[0] = p->by_tiles ? (n_tiles + TILES_AT_ONCE - 1) / TILES_AT_ONCE : n_tiles * n_splits;
     return FRIT_OK;
 }

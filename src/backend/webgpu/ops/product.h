@@ -34,8 +34,9 @@ int64_t frit_webgpu_most_rows(const frit_exec *exec, const frit_node *node);   /
 void frit_webgpu_define_type(frit_webgpu_kernel *kernel, frit_dtype dtype);
 // Makes the rows of x the input of products, if they are not yet.
 frit_status frit_webgpu_add_input(frit_exec *exec, const frit_node *x, bool is_int);
-// True if products of integers read the rows of the node, so that its kernel may write their input (see below).
-bool frit_webgpu_feeds_products(const frit_exec *exec, const frit_node *node);
+// The rows of the node as products of integers read them, so that its kernel may write their input (see below). NULL:
+// there are no such products.
+const frit_node *frit_webgpu_input_of_products(const frit_exec *exec, const frit_node *node);
 // Reserves memory for the input of products of the node's rows, and notes that a launch writes it. Returns its blocks.
 int64_t frit_webgpu_input_reserve(frit_exec *exec, const frit_node *node, bool is_int);
 // True if the product of the node with its matrix is one of integers.
