@@ -4,6 +4,7 @@
 #include "backend/webgpu/ops/attend.h"
 #include "backend/webgpu/ops/linear.h"
 #include "backend/webgpu/ops/ops.h"
+#include "backend/webgpu/ops/rotate.h"
 #include "backend/webgpu/step_input.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static frit_status lower_fusions(frit_exec *exec, const frit_fusion *fusions, in
 {
     for (int i = 0, n_done; i < n; i += n_done) {
         FRIT_TRY(frit_webgpu_lower_stack(exec, fusions + i, n - i, &n_done));
+        if (n_done == 0) FRIT_TRY(frit_webgpu_lower_rotated(exec, fusions + i, n - i, &n_done));
         if (n_done > 0) continue;
         FRIT_TRY(frit_webgpu_lower(exec, &fusions[i]));
         n_done = 1;
@@ -31,12 +33,7 @@ static frit_status lower_plan(frit_exec *exec)
     exec->inputs_offset = (plan->scratch_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     exec->own_offset = (exec->inputs_offset + plan->input_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     exec->is_precise = frit_webgpu_is_precise(plan->graph);
-    for (int i = 0; i < plan->phases.n; i++) {
-        const frit_phase *phase = &plan->phases.list[i];
-        FRIT_TRY(lower_fusions(exec, phase->prologue, phase->n_prologue));
-        FRIT_TRY(lower_fusions(exec, phase->products, phase->n_products));
-        FRIT_TRY(lower_fusions(exec, phase->epilogue, phase->n_epilogue));
-    }
+    FRIT_TRY(lower_fusions(exec, plan->phases.fusions, plan->phases.n_fusions));
     for (int i = 0; i < exec->n_launches; i++)
         FRIT_TRY(frit_webgpu_kernel_get(exec->device, &exec->launches[i].wanted, &exec->launches[i].kernel));
     return FRIT_OK;

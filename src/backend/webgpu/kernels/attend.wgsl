@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention of one row: a group of threads computes HEADS query heads that share a head of the cache, over the positions
 // of a part, SPAN at a time. In a span a thread computes the scores of two positions, from every SLICES-th dimension, and
-// then sums of two dimensions of the values. Several parts of a row are added by attend_sum.wgsl.
+// then sums of two dimensions of the values. Several parts of a row are added by attend_sum.wgsl; with PACKS all are.
 //
 // K_DIM, V_DIM: numbers of a key and a value. GROUP: query heads that share a head of the cache. HADAMARD_K,
 // HADAMARD_V: blocks of the transform (quant/hadamard.h), 1: none. Other properties of the op are parameters.
@@ -194,7 +194,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
             let head = first + @hu;
             let i = row * n_all + head;
-            if (n_parts == 1u && HADAMARD_Vu == 1u) {
+            if (n_parts == 1u && HADAMARD_Vu == 1u && PACKSu == 0u) {
                 let factor = final_factor(head, largest[@h], total[@h]);
                 scratch[P_Y + i * V_DIMu + 2u * c] = sum.x * factor;
                 scratch[P_Y + i * V_DIMu + 2u * c + 1u] = sum.y * factor;

@@ -2,15 +2,89 @@
 // Keys and values of the step's rows into the cache: a group of threads for a row and a head, of keys (z 0) or values.
 // Numbers of 16 bits that share a word may be written by different groups, so each half of a word is written by atomic
 // operations. Types and layout are in cache.wgsl; P_K, P_V: where the rows lie.
+//
+// ROTATES: keys are rotated, and so are queries, by the groups z 2 to z 1 + GROUP, GROUP heads for each head of keys.
+// NORM_Q, NORM_K: heads have a norm before that, with weights of the binding.
 #include "step.wgsl"
 @group(0) @binding(2) var<storage, read_write> scratch: array<f32>;
 @group(0) @binding(3) var<storage, read_write> cache: array<atomic<u32>>;
+#if ROTATES
+@group(0) @binding(ROTATES) var<storage, read> revolutions: array<vec2<u32>>;
+#endif
+#if NORM_Q
+@group(0) @binding(NORM_Q) var<storage, read> query_weights: array<f32>;
+#endif
+#if NORM_K
+@group(0) @binding(NORM_K) var<storage, read> key_weights: array<f32>;
+#endif
 #include "cache.wgsl"
 #define P_K params[0].z
 #define P_V params[0].w
+#define P_Q params[3].x
+#define P_ROTATED params[3].y
+#define P_DIM params[3].z
+#define P_FIRST params[3].w
+#define P_IS_NEOX params[4].x
+#define P_MAGNITUDE bitcast<f32>(params[4].y)
+#define P_EPSILON_Q bitcast<f32>(params[4].z)
+#define P_EPSILON_K bitcast<f32>(params[4].w)
 #define THREADS 64
 
 var<workgroup> x: array<f32, (MOST_DIM)>;
+#if NORM_Q || NORM_K
+var<workgroup> squares: array<f32, (THREADS)>;
+
+// One divided by the root of the mean of the squares of x.
+fn norm_factor(thread: u32, epsilon: f32) -> f32 {
+    var sum = 0.0;
+    for (var i = thread; i < K_DIMu; i += THREADSu) {
+        sum += x[i] * x[i];
+    }
+    squares[thread] = sum;
+    workgroupBarrier();
+    sum = 0.0;
+    for (var i = 0u; i < THREADSu; i++) {
+        sum += squares[i];
+    }
+    return 1.0 / sqrt(sum / f32(K_DIMu) + epsilon);
+}
+#endif
+#if ROTATES
+#include "rotation.wgsl"
+
+fn rotate(thread: u32, row: u32) {
+    let half_size = P_DIM / 2u;
+    for (var pair = thread; pair < half_size; pair += THREADSu) {
+        let a = P_FIRST + select(2u * pair, pair, P_IS_NEOX == 1u);
+        let b = a + select(1u, half_size, P_IS_NEOX == 1u);
+        let r = rotation_of(step[STEP_ANGLES + row], pair) * P_MAGNITUDE;
+        let y = x[a];
+        let z = x[b];
+        x[a] = y * r.x - z * r.y;
+        x[b] = y * r.y + z * r.x;
+    }
+    workgroupBarrier();
+}
+
+fn rotate_query(thread: u32, row: u32, head: u32) {
+    let at = (row * P_N_KV * GROUPu + head) * K_DIMu;
+    for (var i = thread; i < K_DIMu; i += THREADSu) {
+        x[i] = scratch[P_Q + at + i];
+    }
+    workgroupBarrier();
+#if NORM_Q
+    let factor = norm_factor(thread, P_EPSILON_Q);
+    for (var i = thread; i < K_DIMu; i += THREADSu) {
+        x[i] *= factor * query_weights[i];
+    }
+    workgroupBarrier();
+#endif
+    rotate(thread, row);
+    for (var i = thread; i < K_DIMu; i += THREADSu) {
+        scratch[P_ROTATED + at + i] = x[i];
+    }
+}
+#endif
 
 fn half_of(value: f32) -> u32 {   // rounds to the nearest, ties to even
     let b = bitcast<u32>(value);
@@ -98,6 +172,12 @@ fn store_q4(page: u32, row: u32, i: u32) {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let head = group.x;
     let row = group.y;
+#if ROTATES
+    if (group.z >= 2u) {
+        rotate_query(thread, row, head * GROUPu + group.z - 2u);
+        return;
+    }
+#endif
     let seq = step[STEP_SEQ_OF + row];
     let position = step[STEP_POSITIONS + row];
     let at = position & 31u;
@@ -108,6 +188,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             x[i] = scratch[P_K + (row * P_N_KV + head) * K_DIMu + i];
         }
         workgroupBarrier();
+#if NORM_K
+        let factor = norm_factor(thread, P_EPSILON_K);
+        for (var i = thread; i < K_DIMu; i += THREADSu) {
+            x[i] *= factor * key_weights[i];
+        }
+        workgroupBarrier();
+#endif
+#if ROTATES
+        rotate(thread, row);
+#endif
 #if HADAMARD_K > 1
         transform(thread, K_DIMu, HADAMARD_Ku);
 #endif

@@ -2,6 +2,7 @@
 // Launches of attention (kernels/attend.wgsl, attend_rows.wgsl, attend_sum.wgsl) and of writes to the cache.
 #include "backend/webgpu/ops/attend.h"
 #include "backend/webgpu/ops/launch.h"
+#include "backend/webgpu/ops/product.h"
 #include "backend/webgpu/step_input.h"
 #include "backend/webgpu/weights/weights.h"
 
@@ -70,12 +71,11 @@ static const frit_gpu_buffer *cache_of(const frit_exec *exec)
     return &((const frit_webgpu_memory *)exec->cache->memory)->buffer;
 }
 
-frit_status frit_webgpu_lower_cache_write(frit_exec *exec, const frit_fusion *fusion)
+frit_status frit_webgpu_cache_write_new(frit_exec *exec, const frit_node *node, frit_webgpu_launch **out)
 {
-    const frit_node *node = fusion->nodes[0];
     const frit_cache_layer *layer = &exec->cache->layers[node->layer];
-    frit_webgpu_launch *l;
-    FRIT_TRY(frit_webgpu_launch_new(exec, node, "cache_write.wgsl", &l));
+    FRIT_TRY(frit_webgpu_launch_new(exec, node, "cache_write.wgsl", out));
+    frit_webgpu_launch *l = *out;
     frit_webgpu_bind_buffer(l, 'w', cache_of(exec));
     FRIT_TRY(bind_cache(exec, layer, l));
     frit_webgpu_define(&l->wanted, "MOST_DIM", layer->k.dim > layer->v.dim ? layer->k.dim : layer->v.dim);
@@ -85,6 +85,12 @@ frit_status frit_webgpu_lower_cache_write(frit_exec *exec, const frit_fusion *fu
     l->n[1] = 2;
     l->grid = frit_webgpu_grid_rows;
     return FRIT_OK;
+}
+
+frit_status frit_webgpu_lower_cache_write(frit_exec *exec, const frit_fusion *fusion)
+{
+    frit_webgpu_launch *l;
+    return frit_webgpu_cache_write_new(exec, fusion->nodes[0], &l);
 }
 
 // ------------------------------------------------------------------------------- attention
@@ -173,6 +179,14 @@ static frit_status new_launch(frit_exec *exec, const frit_node *node, const char
     return FRIT_OK;
 }
 
+// The rows of products that the sum of the parts makes the input for; NULL: none.
+static const frit_node *packed_of(const frit_exec *exec, const frit_node *node)
+{
+    const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
+    if (exec->plan->graph->max_rows > DECODE_ROWS || layer->v.hadamard > 1 || layer->v.dim % 4 != 0) return NULL;
+    return frit_webgpu_input_of_products(exec, node);
+}
+
 // Row by row.
 static frit_status add_by_row(frit_exec *exec, const frit_node *node)
 {
@@ -182,6 +196,7 @@ static frit_status add_by_row(frit_exec *exec, const frit_node *node)
     const int64_t heads = heads_at_once(group, layer->k.dim, span), chunks = (group + heads - 1) / heads;
     frit_webgpu_launch *l;
     FRIT_TRY(new_launch(exec, node, "attend.wgsl", &l));
+    frit_webgpu_define(&l->wanted, "PACKS", packed_of(exec, node) != NULL);
     frit_webgpu_define(&l->wanted, "HEADS", heads);
     frit_webgpu_define(&l->wanted, "SPAN", span);
     frit_webgpu_define(&l->wanted, "T_COUNT", (layer->v.dim / 2 + THREADS - 1) / THREADS);
@@ -219,18 +234,40 @@ static frit_status add_by_blocks(frit_exec *exec, const frit_node *node)
     return FRIT_OK;
 }
 
-frit_status frit_webgpu_lower_attend(frit_exec *exec, const frit_fusion *fusion)
+// Adds the parts of each head.
+static frit_status add_sums(frit_exec *exec, const frit_node *node)
 {
-    const frit_node *node = fusion->nodes[0];
     const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
-    const int64_t n_head = node->src[0]->shape[1], n_rows = exec->plan->graph->max_rows;
     frit_webgpu_launch *l;
-    FRIT_TRY(add_by_row(exec, node));
-    if (n_rows > DECODE_ROWS) FRIT_TRY(add_by_blocks(exec, node));
     FRIT_TRY(new_launch(exec, node, "attend_sum.wgsl", &l));
-    l->n[0] = n_head;
+    l->n[0] = node->src[0]->shape[1];
     l->n[1] = layer->v.hadamard > 1;
     l->grid = grid_sum;
+    return FRIT_OK;
+}
+
+// Adds the parts, and makes the input of products of the sums.
+static frit_status add_packed_sums(frit_exec *exec, const frit_node *node, const frit_node *packed)
+{
+    frit_webgpu_launch *l;
+    FRIT_TRY(new_launch(exec, node, "attend_sum.wgsl", &l));
+    frit_webgpu_define(&l->wanted, "PACKS", l->n_bindings);
+    frit_webgpu_define(&l->wanted, "IS_INT", 1);
+    frit_webgpu_bind_shared(l, 'w', FRIT_WEBGPU_ACTS);
+    l->n[0] = l->params[PARAM_ATTEND_SUM_BLOCKS] = (uint32_t)frit_webgpu_input_reserve(exec, packed, true);
+    l->n[1] = 1;
+    l->grid = grid_sum;
+    return FRIT_OK;
+}
+
+frit_status frit_webgpu_lower_attend(frit_exec *exec, const frit_fusion *fusion)
+{
+    const frit_node *node = fusion->nodes[0], *packed = packed_of(exec, node);
+    const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
+    const int64_t n_head = node->src[0]->shape[1], n_rows = exec->plan->graph->max_rows;
+    FRIT_TRY(add_by_row(exec, node));
+    if (n_rows > DECODE_ROWS) FRIT_TRY(add_by_blocks(exec, node));
+    FRIT_TRY(packed ? add_packed_sums(exec, node, packed) : add_sums(exec, node));
     // Rows of small steps have parts; with transformed values every row has one.
     const uint64_t n_parts = (uint64_t)(MOST_PARTS > n_rows ? MOST_PARTS : n_rows);
     const uint64_t n_bytes = n_parts * (uint64_t)n_head * (uint64_t)(layer->v.dim + 2) * 4;

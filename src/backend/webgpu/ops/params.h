@@ -83,7 +83,15 @@ enum {   // cache.wgsl
 
 enum {   // cache_write.wgsl
     PARAM_CACHE_WRITE_K = 2,
-    PARAM_CACHE_WRITE_V = 3
+    PARAM_CACHE_WRITE_V = 3,
+    PARAM_CACHE_WRITE_Q = 12,
+    PARAM_CACHE_WRITE_ROTATED = 13,
+    PARAM_CACHE_WRITE_DIM = 14,
+    PARAM_CACHE_WRITE_FIRST = 15,
+    PARAM_CACHE_WRITE_IS_NEOX = 16,
+    PARAM_CACHE_WRITE_MAGNITUDE = 17,
+    PARAM_CACHE_WRITE_EPSILON_Q = 18,
+    PARAM_CACHE_WRITE_EPSILON_K = 19
 };
 
 enum {   // span.wgsl
@@ -100,6 +108,10 @@ enum {   // span.wgsl
     PARAM_SPAN_TEMP_SCALE = 20,
     PARAM_SPAN_TEMP_OFFSET = 21,
     PARAM_SPAN_TEMP_LENGTH = 22
+};
+
+enum {   // attend_sum.wgsl
+    PARAM_ATTEND_SUM_BLOCKS = 24
 };
 
 enum {   // recurrent.wgsl
