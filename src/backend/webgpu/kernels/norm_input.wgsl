@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A norm of rows that products read: a group of THREADS threads for each row writes the numbers and the input of
-// products. HAS_WEIGHT, HAS_BIAS, IS_LAYER: the norm. P_SIZE0: numbers of a row; P_SIZE1: blocks of a row;
+// A norm of rows that products read: a group of THREADS threads writes THREADS / 64 blocks of 256 columns of a row, as
+// numbers and as the input of products. Each group adds the whole row, so that a row has several groups. HAS_WEIGHT, HAS_BIAS, IS_LAYER: the norm. P_SIZE0: numbers of a row; P_SIZE1: blocks of a row;
 // P_FACTOR0: epsilon.
 #include "sources.wgsl"
 @group(0) @binding(3) var<storage, read_write> acts: array<u32>;
@@ -46,24 +46,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         b += d * d;
     }
     let factor = 1.0 / sqrt(sum_of(thread, b) / f32(width) + P_FACTOR0);
-    for (var first = 0u; first < P_SIZE1; first += THREADSu / 64u) {
-        let block = first + thread / 64u;
-        var y = vec4<f32>(0.0);
-        for (var k = 0u; k < 4u; k++) {
-            let i = block * 256u + (thread & 63u) * 4u + k;
-            if (i < width) {
-                var z = (x0(at + i) - mean) * factor;
+    let block = group.x * (THREADSu / 64u) + thread / 64u;
+    var y = vec4<f32>(0.0);
+    for (var k = 0u; k < 4u; k++) {
+        let i = block * 256u + (thread & 63u) * 4u + k;
+        if (i < width) {
+            var z = (x0(at + i) - mean) * factor;
 #if HAS_WEIGHT
-                z *= x1(i);
+            z *= x1(i);
 #endif
 #if HAS_BIAS
-                z += x2(i);
+            z += x2(i);
 #endif
-                scratch[P_Y + at + i] = z;
-                y[k] = z;
-            }
+            scratch[P_Y + at + i] = z;
+            y[k] = z;
         }
-        pack_block(thread, (row * P_SIZE1 + block) * BLOCK_WORDSu, y, block < P_SIZE1);
-        workgroupBarrier();
     }
+    pack_block(thread, (row * P_SIZE1 + block) * BLOCK_WORDSu, y, block < P_SIZE1);
 }

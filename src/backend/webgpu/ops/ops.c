@@ -171,7 +171,7 @@ static void define_norm(frit_webgpu_kernel *kernel, const frit_node *node)
 static frit_status lower_norm_input(frit_exec *exec, const frit_node *node)
 {
     frit_webgpu_launch *l;
-    const int64_t n_blocks = frit_webgpu_input_reserve(exec, node, true);
+    const int64_t n_blocks = frit_webgpu_input_reserve(exec, node, true), n_threads = n_blocks > 2 ? 256 : 64;
     FRIT_TRY(frit_webgpu_launch_new(exec, node, "norm_input.wgsl", &l));
     frit_webgpu_bind_shared(l, 'w', FRIT_WEBGPU_ACTS);
     for (int i = 0; i < node->n_src; i++)
@@ -179,12 +179,12 @@ static frit_status lower_norm_input(frit_exec *exec, const frit_node *node)
     define_norm(&l->wanted, node);
     frit_webgpu_define(&l->wanted, "IS_LAYER", node->op == FRIT_OP_LAYER_NORM);
     frit_webgpu_define(&l->wanted, "IS_INT", 1);
-    frit_webgpu_define(&l->wanted, "THREADS", n_blocks > 2 ? 256 : 64);
+    frit_webgpu_define(&l->wanted, "THREADS", n_threads);
     l->params[PARAM_Y] = frit_webgpu_offset(exec, node);
     l->params[PARAM_SIZE0] = width_of(node);
     l->params[PARAM_SIZE1] = (uint32_t)n_blocks;
     set_factor(l, 0, node->eps);
-    l->n[0] = 1;
+    l->n[0] = (n_blocks * 64 + n_threads - 1) / n_threads;
     l->grid = frit_webgpu_grid_rows;
     return FRIT_OK;
 }

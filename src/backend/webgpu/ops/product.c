@@ -6,8 +6,8 @@
 #include "backend/webgpu/ops/linear.h"
 
 enum { BLOCK = FRIT_TILE_COLUMNS, UNIT = 32, MOST_PARTS = 8, TILES_AT_ONCE = 4 };
-// Matrices with fewer row tiles have two groups of threads for each, so that all of a large GPU is busy.
-enum { SPLIT_TILES = 512 };
+// Products of up to so many rows have two groups of threads for each row tile (docs/log/webgpu.md).
+enum { SPLIT_ROWS = 2 };
 
 int64_t frit_webgpu_most_rows(const frit_exec *exec, const frit_node *node)
 {
@@ -101,7 +101,7 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
 {
     const int64_t n_blocks = (p->n_in + BLOCK - 1) / BLOCK, n_tiles = tiles_of(p);
     const frit_gpu_buffer *buffer = &p->weights->parts[p->part];
-    const int64_t n_splits = n_tiles < SPLIT_TILES ? 2 : 1;
+    const int64_t n_splits = p->n_at_once <= SPLIT_ROWS ? 2 : 1;
     int64_t n_parts = MOST_PARTS;
     while (n_parts > n_blocks) n_parts /= 2;
     FRIT_TRY(frit_webgpu_launch_new(exec, p->node, p->by_tiles ? "matrix.wgsl" : "product.wgsl", out));
