@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Steps of a model through WebGPU: tokens per second of generation and of a prompt, and what each kind of kernel takes
-// of a step. The time of a kind is that of its dispatches alone, with the weights and buffers that they have in the step.
+// of a step. The time of a kind is that of its dispatches alone, with the weights and buffers of the step.
 #include "webgpu_bench.h"
 
 #include "backend/webgpu/exec.h"

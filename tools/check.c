@@ -42,8 +42,8 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/arch/",         "frit.h base/ quant/ format/ graph/ arch/"},
     {"src/backend/cpu/",  "frit.h frit_tools.h base/ quant/ format/rows.h graph/ sample/pick.h sample/pick_runner.h "
                           "backend/backend.h backend/store_cache.h backend/cpu/"},
-    {"src/backend/webgpu/", "frit.h base/ quant/ format/rows.h graph/ backend/backend.h backend/webgpu/ "
-                            "backend/cuda/weights/repack.h"},
+    {"src/backend/webgpu/", "frit.h base/ quant/ format/rows.h graph/ sample/pick_runner.h backend/backend.h "
+                            "backend/webgpu/ backend/cuda/weights/repack.h"},
     {"src/backend/cuda/", "frit.h base/ quant/ format/rows.h graph/ sample/weight.h backend/backend.h backend/cuda/"},
     {"src/backend/",      "frit.h frit_tools.h base/ quant/ graph/ backend/"},
     {"src/text/",         "frit.h base/ format/ text/"},

@@ -48,27 +48,36 @@ static frit_webgpu_device *device_of(const frit_device *base)
 
 // ------------------------------------------------------------------------------- opening
 
-// WebGPU does not say how much memory is free. GPUs with memory of their own are asked for it in pieces until one is
-// refused; all are given back. Libraries may take a refusal for the loss of the device, so the pieces are another
-// device's.
+// WebGPU does not say how much memory is free. GPUs with memory of their own are asked for it in pieces, large ones
+// first, until the smallest are refused; all are given back. Libraries may take a refusal for the loss of the device,
+// so the pieces of each size are another device's.
+static uint64_t probe_pieces(int number, uint64_t piece, frit_gpu_buffer *pieces, int most, frit_gpu *gpu, int *n)
+{
+    *n = 0;
+    if (frit_gpu_open(gpu, library_path, number) != FRIT_OK) return 0;
+    while (piece <= gpu->limits.storage_binding_bytes && *n < most &&
+           frit_gpu_buffer_new(gpu, piece, FRIT_GPU_STORAGE, "a probe", &pieces[*n]) == FRIT_OK)
+        ++*n;
+    return (uint64_t)*n * piece;
+}
+
 static uint64_t probe_free(int number)
 {
-    enum { MOST_PIECES = 1024 };
-    const uint64_t piece = (uint64_t)256 << 20;
-    frit_gpu *gpu = calloc(1, sizeof *gpu);
-    frit_gpu_buffer *pieces = calloc(MOST_PIECES, sizeof *pieces);
-    int n = 0;
-    if (gpu && pieces && frit_gpu_open(gpu, library_path, number) == FRIT_OK) {
-        const bool fits = piece <= gpu->limits.storage_binding_bytes;
-        while (fits && n < MOST_PIECES &&
-               frit_gpu_buffer_new(gpu, piece, FRIT_GPU_STORAGE, "a probe", &pieces[n]) == FRIT_OK)
-            n++;
-        for (int i = 0; i < n; i++) frit_gpu_buffer_free(gpu, &pieces[i]);
-        frit_gpu_close(gpu);
+    enum { SIZES = 2, MOST_PIECES = 256 };
+    static const uint64_t sizes[SIZES] = {(uint64_t)1 << 30, (uint64_t)256 << 20};
+    frit_gpu *gpus = calloc(SIZES, sizeof *gpus);
+    frit_gpu_buffer *pieces = calloc((size_t)SIZES * MOST_PIECES, sizeof *pieces);
+    uint64_t n_bytes = 0;
+    int n[SIZES] = {0};
+    for (int i = 0; i < SIZES && gpus && pieces; i++)
+        n_bytes += probe_pieces(number, sizes[i], pieces + (size_t)i * MOST_PIECES, MOST_PIECES, &gpus[i], &n[i]);
+    for (int i = 0; i < SIZES && gpus && pieces; i++) {
+        for (int k = 0; k < n[i]; k++) frit_gpu_buffer_free(&gpus[i], &pieces[(size_t)i * MOST_PIECES + (size_t)k]);
+        if (gpus[i].library) frit_gpu_close(&gpus[i]);
     }
     free(pieces);
-    free(gpu);
-    return (uint64_t)n * piece;
+    free(gpus);
+    return n_bytes;
 }
 
 static void webgpu_close(frit_device *base)
@@ -79,7 +88,12 @@ static void webgpu_close(frit_device *base)
         if (d->flights[i].ticket) frit_webgpu_flight_wait(d, &d->flights[i]);
         frit_gpu_unmap(&d->gpu, &d->flights[i].readback);
         frit_gpu_buffer_free(&d->gpu, &d->flights[i].readback);
+        free(d->flights[i].pick_rows);
+        free(d->flights[i].tokens);
+        free(d->flights[i].batch);
     }
+    frit_pick_runner_free(d->pick_runner);
+    free(d->tokens);
     if (d->ready.commands) frit_gpu_drop_commands(&d->gpu, d->ready.commands);
     frit_webgpu_tensors_free(d);
     frit_webgpu_adapters_free(d);
@@ -115,12 +129,13 @@ static frit_status webgpu_open(frit_device **out, const frit_device_options *opt
     for (int i = 0; i < FRIT_WEBGPU_N_SHARED; i++) d->shared[i].base.device = &d->base;
     frit_status status = frit_gpu_open(&d->gpu, library_path, number);
     if (status == FRIT_OK) status = frit_pool_new(&d->pool, options->n_threads);
+    if (status == FRIT_OK) status = frit_pick_runner_new(&d->pick_runner, 1, FRIT_PICK_BATCH);
     if (status != FRIT_OK) {
         webgpu_close(&d->base);
         return status;
     }
     describe(d);
-    if (d->gpu.features.is_discrete) d->free_bytes = probe_free(number);
+    d->number = number;
     if (d->gpu.features.is_software)
         frit_log_say(&d->log, FRIT_LOG_WARNING, "webgpu: %s is a processor, not a GPU; --device cpu is faster",
                      d->gpu.name);
@@ -131,7 +146,11 @@ static frit_status webgpu_open(frit_device **out, const frit_device_options *opt
 
 static void webgpu_info(const frit_device *base, frit_device_info *info)
 {
-    const frit_webgpu_device *d = device_of(base);
+    frit_webgpu_device *d = device_of(base);
+    if (d->gpu.features.is_discrete && !d->is_probed) {
+        d->is_probed = true;
+        d->free_bytes = probe_free(d->number) + d->used_bytes;
+    }
     *info = (frit_device_info){.isa = d->kind, .n_threads = 1, .n_threads_batch = 1};
     if (d->free_bytes > 0) info->free_bytes = d->free_bytes > d->used_bytes ? d->free_bytes - d->used_bytes : 1;
 }
@@ -141,8 +160,8 @@ static void webgpu_info(const frit_device *base, frit_device_info *info)
 // The content is lost if the memory grows. Steps that use the smaller buffer keep it until they have run.
 frit_status frit_webgpu_reserve(frit_webgpu_device *d, frit_webgpu_shared which, uint64_t n_bytes)
 {
-    static const char *const names[] = {"intermediate results", "inputs of products", "attention", "a step",
-                                        "adapters"};
+    static const char *const names[] = {
+        "intermediate results", "inputs of products", "attention", "a step", "picks", "adapters"};
     frit_webgpu_memory *memory = &d->shared[which];
     frit_gpu_buffer grown;
     if (memory->buffer.handle && memory->buffer.n_bytes >= n_bytes) return FRIT_OK;
@@ -301,6 +320,7 @@ static const char *webgpu_op_kernel(frit_op op)
 
 const frit_backend frit_backend_webgpu = {
     .name = "webgpu",
+    .picks = true,
     .queues = true,
     .by_name = true,   // used only if it is named: it is young
     .open = webgpu_open,

@@ -13,6 +13,7 @@
 #include "backend/backend.h"
 #include "backend/webgpu/runtime/gpu.h"
 #include "base/thread/thread.h"
+#include "sample/pick_runner.h"
 
 enum { FRIT_WEBGPU_FLIGHTS = 2, FRIT_WEBGPU_DEFINES = 24, FRIT_WEBGPU_PARAMS = 32, FRIT_WEBGPU_BLOCK_ROWS = 16 };
 
@@ -73,6 +74,7 @@ typedef enum frit_webgpu_shared {
     FRIT_WEBGPU_ACTS,       // input of products (kernels/quantize.wgsl)
     FRIT_WEBGPU_PARTS,      // parts of attention
     FRIT_WEBGPU_STEP,       // input of a step
+    FRIT_WEBGPU_PICKED,     // results of picks (kernels/pick.wgsl)
     FRIT_WEBGPU_ADAPTERS,   // all adapters (ops/adapt.c)
     FRIT_WEBGPU_N_SHARED
 } frit_webgpu_shared;
@@ -84,6 +86,13 @@ typedef struct frit_webgpu_flight {   // a step between submit and the end of it
     frit_step_output *results;   // of the caller; NULL: there is no output
     int64_t n_outs, width;
     const float *rows;   // the results, in `readback` while it is mapped: until the flight's next step
+    // Picks (picks.h): rows and tokens stay until the flight's next step, and so does the batch if the host runs them.
+    bool picks_on_gpu;
+    int32_t n_picks;
+    int32_t *pick_rows;   // [n_picks]
+    frit_token *tokens;   // [n_picks]; 0: not known yet, or failed
+    uint8_t *batch;       // a packed one
+    size_t rows_capacity, tokens_capacity, batch_capacity;
 } frit_webgpu_flight;
 
 // Commands of a step like the last one, which are encoded while the last one runs. `key` says what they depend on.
@@ -92,7 +101,7 @@ typedef struct frit_webgpu_ready {
         frit_exec *exec;
         frit_wgpu_buffer readback;
         uint64_t n_bytes;
-        int32_t n_rows, n_outs, n_parts, n_blocks;
+        int32_t n_rows, n_outs, n_parts, n_blocks, n_picks;
         uint32_t version;
     } key;
     frit_wgpu_command_buffer commands;   // NULL: none
@@ -116,9 +125,14 @@ typedef struct frit_webgpu_device {
     uint32_t *input;    // of a step [input_capacity]
     size_t input_capacity;
     frit_webgpu_flight flights[FRIT_WEBGPU_FLIGHTS];
+    frit_pick_runner *pick_runner;
+    frit_token *tokens;   // of a step [tokens_capacity]
+    size_t tokens_capacity;
     frit_webgpu_ready ready;
     frit_ticket n_submitted, n_done;
-    uint64_t free_bytes;   // when the device was opened; 0: the GPU uses the host's memory
+    int number;            // of the adapter; -1: the best
+    bool is_probed;        // free_bytes is known
+    uint64_t free_bytes;   // without this device's own; 0: the GPU uses the host's memory
     uint64_t used_bytes;   // of weights, caches and shared memory
     frit_status failure;   // of a step that poll found done
     char sentence[FRIT_ERROR_BYTES];

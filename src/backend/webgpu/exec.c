@@ -5,6 +5,7 @@
 #include "backend/webgpu/ops/linear.h"
 #include "backend/webgpu/ops/ops.h"
 #include "backend/webgpu/ops/rotate.h"
+#include "backend/webgpu/picks.h"
 #include "backend/webgpu/step_input.h"
 
 #include <stdlib.h>
@@ -34,6 +35,7 @@ static frit_status lower_plan(frit_exec *exec)
     exec->own_offset = (exec->inputs_offset + plan->input_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     exec->is_precise = frit_webgpu_is_precise(plan->graph);
     FRIT_TRY(lower_fusions(exec, plan->phases.fusions, plan->phases.n_fusions));
+    FRIT_TRY(frit_webgpu_picks_lower(exec));
     for (int i = 0; i < exec->n_launches; i++)
         FRIT_TRY(frit_webgpu_kernel_get(exec->device, &exec->launches[i].wanted, &exec->launches[i].kernel));
     return FRIT_OK;
@@ -91,6 +93,7 @@ static frit_status bind_groups(frit_exec *exec)
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_ACTS, exec->acts_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_PARTS, exec->parts_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_STEP, 1));
+    FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_PICKED, exec->picked_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_ADAPTERS, 1));
     if (exec->version == d->version) return FRIT_OK;
     free_groups(exec);
@@ -177,6 +180,7 @@ static frit_status describe_output(const frit_exec *exec, const frit_batch *batc
     flight->n_outs = batch->n_outs;
     flight->width = has_output ? frit_node_width(result) : 0;
     flight->n_bytes = has_output ? (uint64_t)(flight->n_outs * flight->width) * sizeof(float) : 4;
+    if (flight->picks_on_gpu) flight->n_bytes = (uint64_t)flight->n_picks * FRIT_WEBGPU_PICK_BYTES;
     if (has_output) output->rows = NULL;
     return reserve_readback(exec->device, flight, flight->n_bytes);
 }
@@ -198,10 +202,10 @@ static frit_status encode(frit_exec *exec, const frit_webgpu_step *step, const f
                                   .to = scratch,
                                   .to_offset = exec->inputs_offset,
                                   .n_bytes = (exec->plan->input_bytes + 3) / 4 * 4};
-    const bool has_output = result && step->batch->n_outs > 0;
-    const frit_gpu_copy outputs = {.from = scratch,
+    const bool has_rows = result && step->batch->n_outs > 0 && step->n_picks == 0;
+    const frit_gpu_copy outputs = {.from = step->n_picks > 0 ? &d->shared[FRIT_WEBGPU_PICKED].buffer : scratch,
                                    .to = &flight->readback,
-                                   .from_offset = has_output ? exec->plan->offsets[frit_node_storage(result)->id] : 0,
+                                   .from_offset = has_rows ? exec->plan->offsets[frit_node_storage(result)->id] : 0,
                                    .n_bytes = flight->n_bytes};
     FRIT_TRY(frit_gpu_encode(&d->gpu,
                              &(frit_gpu_list){.before = &inputs,
@@ -227,6 +231,7 @@ static void set_key(frit_webgpu_ready *ready, frit_exec *exec, const frit_webgpu
     ready->key.n_outs = step->batch->n_outs;
     ready->key.n_parts = step->n_parts;
     ready->key.n_blocks = step->n_blocks;
+    ready->key.n_picks = step->n_picks;
     ready->key.version = exec->version;
 }
 
@@ -265,9 +270,14 @@ frit_status frit_webgpu_submit(frit_device *base, frit_exec *exec, const frit_ba
 {
     frit_webgpu_device *d = (frit_webgpu_device *)base;
     frit_webgpu_flight *flight = flight_of(d, d->n_submitted + 1);
-    const frit_webgpu_step step = {
-        .batch = batch, .n_parts = frit_webgpu_parts_of(batch), .n_blocks = frit_webgpu_blocks_of(batch)};
+    frit_batch resolved = *batch;
+    frit_webgpu_step step = {
+        .batch = &resolved, .n_parts = frit_webgpu_parts_of(batch), .n_blocks = frit_webgpu_blocks_of(batch)};
     if (flight->ticket) FRIT_TRY(frit_webgpu_flight_wait(d, flight));
+    FRIT_TRY(frit_webgpu_picks_begin(exec, batch, output, flight));
+    const bool is_kept = exec->picked_bytes <= d->shared[FRIT_WEBGPU_PICKED].buffer.n_bytes;
+    FRIT_TRY(frit_webgpu_picks_resolve(d, flight_of(d, d->n_submitted), flight, is_kept, &resolved));
+    step.n_picks = flight->picks_on_gpu ? flight->n_picks : 0;
     FRIT_TRY(describe_output(exec, batch, output, flight));
     FRIT_TRY(frit_webgpu_step_upload(d, &step));
     FRIT_TRY(bind_groups(exec));
@@ -280,6 +290,7 @@ frit_status frit_webgpu_submit(frit_device *base, frit_exec *exec, const frit_ba
 static void deliver_results(const frit_webgpu_flight *flight)
 {
     frit_step_output *output = flight->results;
+    if (flight->picks_on_gpu) return;
     if (output->wants_rows) output->rows = flight->rows;
     for (int64_t o = 0; output->taken && o < flight->n_outs; o++)
         frit_out_row_take(&output->taken[o], flight->rows + o * flight->width, flight->width);
@@ -291,7 +302,10 @@ frit_status frit_webgpu_flight_wait(frit_webgpu_device *d, frit_webgpu_flight *f
     const frit_status status = frit_gpu_map_wait(&d->gpu, &flight->readback, flight->submit, flight->n_bytes, &bytes);
     flight->rows = bytes;
     if (status != FRIT_OK) frit_gpu_unmap(&d->gpu, &flight->readback);
-    if (status == FRIT_OK && flight->results) deliver_results(flight);
+    if (status == FRIT_OK && flight->results) {
+        deliver_results(flight);
+        frit_webgpu_picks_deliver(d, flight);
+    }
     if (flight->ticket > d->n_done) d->n_done = flight->ticket;
     flight->ticket = 0;
     flight->results = NULL;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Rows of a table by tokens. The table lies in several buffers if one would be too large: this dispatch writes the rows
 // of tokens from P_FIRST on to before P_END. P_WIDTH: numbers of a row. IDS: the word of the
-// step that says where tokens, or positions, lie.
+// step that says where tokens, or positions, lie. IS_TOKENS: tokens, of which the step before may have picked some.
 #include "step.wgsl"
 @group(0) @binding(2) var<storage, read_write> scratch: array<f32>;
 @group(0) @binding(3) var<storage, read> tiles: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read> words: array<u32>;
+#if IS_TOKENS
+@group(0) @binding(5) var<storage, read> picked: array<u32>;
+#endif
 #include "tiles.wgsl"
 
 #define P_Y params[0].x
@@ -17,7 +20,12 @@
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     fill_levels(thread, 64u);
-    let token = step[step[IDSu] + group.y];
+    var token = step[step[IDSu] + group.y];
+#if IS_TOKENS
+    if (token >= 0x80000000u) {   // the token of pick ~token of the step before (pick.wgsl)
+        token = picked[4u * ~token];
+    }
+#endif
     if (token < P_FIRST || token >= P_END) {
         return;
     }

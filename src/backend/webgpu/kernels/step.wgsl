@@ -14,6 +14,7 @@
 #define STEP_PAGES step[9]
 #define STEP_POSITIONS step[10]
 #define STEP_BLOCKS step[12]
+#define STEP_PICKS step[15]
 #define STEP_N_SEQS step[2]
 #define STEP_PAGE_STRIDE step[3]
 

@@ -257,6 +257,8 @@ frit_status frit_webgpu_lower_embed(frit_exec *exec, const frit_fusion *fusion)
         FRIT_TRY(frit_webgpu_launch_new(exec, node, "embed.wgsl", &l));
         frit_webgpu_bind_buffer(l, 'r', &table->parts[i]);
         frit_webgpu_bind_buffer(l, 'r', &table->parts[i]);
+        frit_webgpu_define(&l->wanted, "IS_TOKENS", !by_position);
+        if (!by_position) frit_webgpu_bind_shared(l, 'r', FRIT_WEBGPU_PICKED);
         frit_webgpu_define_type(&l->wanted, table->tensors[0].dtype);
         frit_webgpu_define(&l->wanted, "IDS", by_position ? POSITIONS : TOKENS);
         l->params[PARAM_EMBED_Y] = frit_webgpu_offset(exec, node);

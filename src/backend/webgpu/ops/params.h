@@ -114,6 +114,12 @@ enum {   // attend_sum.wgsl
     PARAM_ATTEND_SUM_BLOCKS = 24
 };
 
+enum {   // pick.wgsl
+    PARAM_PICK_LOGITS = 0,
+    PARAM_PICK_N_VOCAB = 1,
+    PARAM_PICK_PARTS = 2
+};
+
 enum {   // recurrent.wgsl
     PARAM_RECURRENT_SOURCE0 = 0,
     PARAM_RECURRENT_SOURCE1 = 1,

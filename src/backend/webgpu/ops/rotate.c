@@ -8,7 +8,7 @@
 enum { QUERIES, KEYS, SIDES };
 
 typedef struct rotated {
-    const frit_node *ropes[SIDES], *norms[SIDES];   // norms: NULL if there is none
+    const frit_node *ropes[SIDES], *norms[SIDES];   // norms: may be NULL
     const frit_node *write;
     int n_ropes, n_norms, n;
 } rotated;

@@ -77,17 +77,34 @@ typedef struct rows_in_memory {
     const uint8_t *rows;
 } rows_in_memory;
 
+typedef struct read_job {
+    const frit_tensor *tensor;
+    uint8_t *rows;
+    uint8_t *scratch;   // for each part
+    size_t scratch_bytes;
+} read_job;
+
+static void read_part(void *ctx, int part, int parts)
+{
+    const read_job *job = ctx;
+    const int64_t n = frit_tensor_n_rows(job->tensor), a = n * part / parts, b = n * (part + 1) / parts;
+    if (b > a)
+        frit_tensor_read(job->tensor, a, b - a, job->rows + (uint64_t)a * frit_tensor_row_bytes(job->tensor),
+                         job->scratch + (size_t)part * job->scratch_bytes);
+}
+
 // The tensor's rows: in memory, or computed.
-static frit_status read_rows(const frit_tensor *tensor, rows_in_memory *out)
+static frit_status read_rows(frit_pool *pool, const frit_tensor *tensor, rows_in_memory *out)
 {
     *out = (rows_in_memory){.rows = tensor->data};
     if (tensor->data || !tensor->recipe) return FRIT_OK;
     const uint64_t n_bytes = bytes_of(tensor, false);
-    uint8_t *scratch = malloc(frit_tensor_scratch_bytes(tensor) + 1);
-    out->rows = out->made = malloc((size_t)n_bytes + 1);
-    if (out->made && scratch) frit_tensor_read(tensor, 0, frit_tensor_n_rows(tensor), out->made, scratch);
-    free(scratch);
-    return out->made && scratch ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "rows of a tensor");
+    read_job job = {.tensor = tensor, .scratch_bytes = (frit_tensor_scratch_bytes(tensor) + 63) / 64 * 64};
+    job.scratch = malloc(job.scratch_bytes * (size_t)frit_pool_size(pool) + 1);
+    out->rows = out->made = job.rows = malloc((size_t)n_bytes + 1);
+    if (job.rows && job.scratch) frit_pool_run(pool, read_part, &job);
+    free(job.scratch);
+    return job.rows && job.scratch ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "rows of a tensor");
 }
 
 // Packs the row tiles of one source, which are row tiles `first` and following of the tensor.
@@ -169,7 +186,7 @@ static frit_status fill_tensor(frit_webgpu_device *d, frit_webgpu_tensor *t)
 {
     rows_in_memory rows[FRIT_WEBGPU_STACK] = {0};
     frit_status status = FRIT_OK;
-    for (int i = 0; i < t->n_tensors && status == FRIT_OK; i++) status = read_rows(&t->tensors[i], &rows[i]);
+    for (int i = 0; i < t->n_tensors && status == FRIT_OK; i++) status = read_rows(d->pool, &t->tensors[i], &rows[i]);
     if (status == FRIT_OK) status = t->is_tiled ? fill_tiles(d, t, rows) : fill_plain(d, t, rows[0].rows);
     for (int i = 0; i < t->n_tensors; i++) free(rows[i].made);
     return status;
@@ -286,8 +303,8 @@ static frit_status fill_table(frit_webgpu_device *d, frit_webgpu_table *table)
     const int64_t n = frit_tensor_width(&table->frequencies);
     uint32_t *words = malloc((size_t)n * 8);
     frit_status status =
-        words ? read_rows(&table->frequencies, &frequencies) : frit_fail_memory((size_t)n * 8, "revolutions");
-    if (words && status == FRIT_OK && table->has_factors) status = read_rows(&table->factors, &factors);
+        words ? read_rows(d->pool, &table->frequencies, &frequencies) : frit_fail_memory((size_t)n * 8, "revolutions");
+    if (words && status == FRIT_OK && table->has_factors) status = read_rows(d->pool, &table->factors, &factors);
     if (words && status == FRIT_OK) {
         compute_revolutions((const float *)(const void *)frequencies.rows, (const float *)(const void *)factors.rows, n,
                             words);
@@ -369,7 +386,10 @@ frit_status frit_webgpu_weight_bytes(frit_device *base, const frit_weight_uses *
 
 void frit_webgpu_tensors_free(frit_webgpu_device *d)
 {
-    for (size_t i = 0; i < d->n_tensors; i++) free_tensor(d, d->tensors[i]);
+    for (size_t i = 0; i < d->n_tensors; i++) {
+        d->used_bytes -= d->tensors[i]->n_bytes;
+        free_tensor(d, d->tensors[i]);
+    }
     for (size_t i = 0; i < d->n_tables; i++) {
         frit_gpu_buffer_free(&d->gpu, &d->tables[i]->buffer);
         free(d->tables[i]);
@@ -379,4 +399,5 @@ void frit_webgpu_tensors_free(frit_webgpu_device *d)
     d->tensors = NULL;
     d->tables = NULL;
     d->n_tensors = d->n_tables = 0;
+    d->tensors_capacity = d->tables_capacity = 0;
 }
