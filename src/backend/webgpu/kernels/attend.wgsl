@@ -18,12 +18,20 @@
 #define THREADS 128
 #define SLICES (2 * THREADS / SPAN)
 #define SUB (THREADS / HEADS)
+// Dimensions of keys, and positions of values, that a thread loads at a time.
+#define VALUES 4
+#if K_DIM / (4 * SLICES) * 4 * SLICES == K_DIM
+#define KEYS 4
+#else
+#define KEYS 1
+#endif
 
 var<workgroup> q: array<f32, (HEADS * K_DIM)>;
 var<workgroup> p: array<f32, (HEADS * SPAN)>;
 #if SLICES > 1
 var<workgroup> slices: array<f32, (SLICES * HEADS * SPAN)>;
 #endif
+var<workgroup> value_pages: array<u32, (SPAN / 32)>;   // first words of the span's pages
 var<workgroup> each: array<f32, THREADS>;
 var<workgroup> largest: array<f32, HEADS>;
 var<workgroup> total: array<f32, HEADS>;
@@ -72,6 +80,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let pair = thread % (SPANu / 2u);
         let slice = thread / (SPANu / 2u);
         let position = base + 2u * pair;
+        if ((thread < SPANu / 32u) && (base + thread * 32u < span.y)) {
+            value_pages[thread] = page_of(seq, base + thread * 32u) * P_V_PAGE + P_V_WORDS;
+        }
         let is_seen = vec2<bool>((position >= span.x) && (position < span.y), (position + 1u >= span.x) && (position + 1u < span.y));
         let any_seen = is_seen.x || is_seen.y;
         var page = 0u;
@@ -83,10 +94,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
 #if K_TYPE < 3
         if (any_seen) {
-            for (var d = slice; d < K_DIMu; d += SLICESu) {
-                let k = two_keys(page, kv_head, d, position & 31u);
+            for (var d = slice; d < K_DIMu; d += KEYSu * SLICESu) {
+#repeat k KEYS
+                let k@k = two_keys(page, kv_head, d + @ku * SLICESu, position & 31u);
+#end
 #repeat h HEADS
-                score@h += q[@hu * K_DIMu + d] * k;
+#repeat k KEYS
+                score@h += q[@hu * K_DIMu + d + @ku * SLICESu] * k@k;
+#end
 #end
             }
         }
@@ -159,7 +174,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
             total[thread] = sum;
         }
-        let end = min(SPANu, span.y - base);
+        // Weights of positions that are not seen are 0, and the first or last one that is seen is loaded instead.
+        let first_seen = select(0u, span.x - base, span.x > base);
+        let last_seen = min(SPANu, span.y - base) - 1u;
 #repeat t T_COUNT
         {
 #repeat h HEADS
@@ -167,13 +184,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 #end
             let c = thread % PAIRSu + @tu * THREADSu;
             if (c < PAIRSu && my_group < n_groups) {
-                for (var i = my_group + select(0u, (span.x - base) / n_groups * n_groups, span.x > base); i < end; i += n_groups) {
-                    if (base + i >= span.x) {
-                        let v = two_values(page_of(seq, base + i) * P_V_PAGE + P_V_WORDS, kv_head, (base + i) & 31u, c);
+                for (var i = my_group; i <= last_seen; i += VALUESu * n_groups) {
+#repeat k VALUES
+                    let at@k = clamp(i + @ku * n_groups, first_seen, last_seen);
+                    let v@k = two_values(value_pages[at@k / 32u], kv_head, (base + at@k) & 31u, c);
+#end
+#repeat k VALUES
+                    if (i + @ku * n_groups <= last_seen) {
 #repeat h HEADS
-                        acc@t_@h += p[@hu * SPANu + i] * v;
+                        acc@t_@h += p[@hu * SPANu + i + @ku * n_groups] * v@k;
 #end
                     }
+#end
                 }
             }
         }
