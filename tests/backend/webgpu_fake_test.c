@@ -290,7 +290,7 @@ static void names_of_devices_choose_adapters(void **state)
     frit_engine_free(engine);
     assert_fails(new_engine("webgpu:2", &engine), FRIT_E_INVALID, "none with number 2");
     assert_fails(new_engine("webgpu:x", &engine), FRIT_E_INVALID, "'webgpu:x' is not a device");
-    assert_fails(new_engine("cpu:0", &engine), FRIT_E_INVALID, "'cpu:0' is not a device");
+    assert_fails(new_engine("gpu:0", &engine), FRIT_E_INVALID, "'gpu:0' is not a device");
     assert_int_equal(n_living(), 0);
 }
 
