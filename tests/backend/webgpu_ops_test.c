@@ -110,7 +110,10 @@ static void rotations_are_those_of_the_reference(void **state)
         world w;
         world_open(&w, 2, (int[][2]){{0, 3}, {i % 2 ? 100000 : 7, 2}}, (uint64_t)i);
         source s = {.w = &w, .rows = world_rows(&w, WIDTH)};
-        const frit_rope rope = {i < 2 ? FRIT_ROPE_INTERLEAVED : FRIT_ROPE_NEOX, 16, i % 2 ? 8 : 0, 1.25F};
+        const frit_rope rope = {.style = i < 2 ? FRIT_ROPE_INTERLEAVED : FRIT_ROPE_NEOX,
+                                .dim = 16,
+                                .offset = i % 2 ? 8 : 0,
+                                .magnitude = 1.25F};
         frit_tensor *frequencies = world_tensor(&w, FRIT_DTYPE_F32, 0, 8, 0);
         for (int k = 0; k < 8; k++) ((float *)(uintptr_t)frequencies->data)[k] = powf(10000, (float)-k / 8);
         w.graph.output = frit_rotate(&w.graph, take_heads(&s, 3, 24), w.position_node,

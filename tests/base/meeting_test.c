@@ -20,7 +20,7 @@ typedef struct meeting_job {
 static void meet(void *ctx, int thread, int n_threads)
 {
     meeting_job *job = ctx;
-    assert(n_threads == N);
+    (void)n_threads;
     for (int i = 0; i < ROUNDS; i++) {
         const void *all[FRIT_MEETING_MAX];
         job->values[i][thread] = 1000 * i + thread;

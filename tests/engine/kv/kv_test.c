@@ -385,7 +385,7 @@ static void neighbouring_pages_do_not_compete_for_places_in_caches(void **state)
     (void)state;
     frit_cache_spec many[16];
     for (size_t i = 0; i < FRIT_COUNT(many); i++)
-        many[i] = (frit_cache_spec){FRIT_CACHE_KV, 8, 64, 64, 0, 0, false, 0, false};
+        many[i] = (frit_cache_spec){FRIT_CACHE_KV, 8, 64, 64, 0, 0, false, 0, false, 0};
     const uint64_t n_bytes = 16 * 2 * 8 * 32 * 64 * 2, page_bytes = page_bytes_of(many, 16, KV_F16);
     assert_true(page_bytes % 4096 >= 64 && page_bytes % 64 == 0);
     assert_true(page_bytes > n_bytes && page_bytes < n_bytes + 4096);
@@ -394,7 +394,7 @@ static void neighbouring_pages_do_not_compete_for_places_in_caches(void **state)
 static void keys_and_values_have_types_of_their_own(void **state)
 {
     (void)state;
-    static const frit_cache_spec wide = {FRIT_CACHE_KV, 3, 96, 64, 0, 0, false, 0, false};
+    static const frit_cache_spec wide = {FRIT_CACHE_KV, 3, 96, 64, 0, 0, false, 0, false, 0};
     const frit_kv_types types = {FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16};
     frit_kv kv;
     assert_ok(check(&wide, 1, types));
@@ -413,7 +413,7 @@ static void keys_and_values_have_types_of_their_own(void **state)
 static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
 {
     (void)state;
-    static const frit_cache_spec latent = {FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 128, false};
+    static const frit_cache_spec latent = {FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 128, false, 0};
     frit_kv kv;
     assert_ok(check(&latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}));
     assert_ok(make(&kv, &latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}, 2));
@@ -430,7 +430,7 @@ static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
     const frit_kv_shape shape = shape_of(&latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32});
     assert_int_equal(frit_kv_token_bytes(&shape), 7 * 34);
     frit_kv_deinit(&kv);
-    assert_fails(check(&(frit_cache_spec){FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 40, false}, 1,
+    assert_fails(check(&(frit_cache_spec){FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 40, false, 0}, 1,
                        (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16}),
                  FRIT_E_INVALID, "cached keys of an index cannot be q8_0: a head of layer 0 has 40 numbers");
 }
@@ -448,11 +448,11 @@ static void heads_that_blocks_do_not_fit_are_refused(void **state)
 static void impossible_sizes_are_refused(void **state)
 {
     (void)state;
-    const frit_cache_spec huge = {FRIT_CACHE_KV, INT32_MAX, INT32_MAX, INT32_MAX, 0, 0, false, 0, false};
+    const frit_cache_spec huge = {FRIT_CACHE_KV, INT32_MAX, INT32_MAX, INT32_MAX, 0, 0, false, 0, false, 0};
     frit_kv kv;
     assert_int_equal(page_bytes_of(&huge, 1, KV_F32), UINT64_MAX);
     assert_fails(make(&kv, &huge, 1, KV_F32, 2), FRIT_E_MEMORY, "64-bit");
-    const frit_cache_spec negative = {FRIT_CACHE_KV, -1, 16, 16, 0, 0, false, 0, false};
+    const frit_cache_spec negative = {FRIT_CACHE_KV, -1, 16, 16, 0, 0, false, 0, false, 0};
     assert_int_equal(page_bytes_of(&negative, 1, KV_F32), UINT64_MAX);
 }
 
