@@ -97,6 +97,7 @@ const frit_hf_family frit_hf_gpt2 = {
 
 const frit_hf_family frit_hf_gpt_sw3 = {
     .model_type = "gpt-sw3",
+    .class_name = "GPT2LMHeadModel",
     .arch = "gpt2",
     .act = "gelu_new|gelu_pytorch_tanh|gelu_fast|gelu!",
     .act_name = "activation_function",

@@ -61,6 +61,7 @@ static const frit_hf_tensor after[] = {ROWS("blk.*.attn_output_norm", "blk.*.lay
 
 const frit_hf_family frit_hf_opt_after = {
     .model_type = "opt",
+    .class_name = "OPTForCausalLM",
     .arch = "opt",
     .act = FRIT_HF_ENCODER_ACTS,
     .act_name = "activation_function",
