@@ -94,6 +94,7 @@
     X(minicpm3) \
     X(minimax_01) \
     X(minimax_m2) \
+    X(minimax_m3) \
     X(mistral3) \
     X(mistral4) \
     X(modern_bert) \
@@ -111,6 +112,7 @@
     X(nomic_bert_moe) \
     X(olmo) \
     X(olmo2) \
+    X(olmo_hybrid) \
     X(olmoe) \
     X(openelm) \
     X(opt) \
@@ -135,6 +137,7 @@
     X(qwen3next) \
     X(qwen3vl) \
     X(qwen3vlmoe) \
+    X(recurrent_gemma) \
     X(refact) \
     X(rnd1) \
     X(rwkv) \

@@ -110,6 +110,7 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
                                 .softcap = hp->attn_softcap,
                                 .window = chunked ? 0 : b->lhp->window,
                                 .chunk = chunked ? hp->attn_chunk : 0,
+                                .block = b->chosen ? hp->index.block : 0,
                                 .alibi = hp->attn_alibi,
                                 .bidirectional = hp->is_bidirectional,
                                 .reach = w->rel_gains ? hp->rel_distance : 0,
@@ -119,7 +120,9 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
     const int64_t n_head = q ? q->shape[1] : 0, v_dim = v ? v->shape[2] : b->lhp->v_dim;
     if (!b->lhp->shares_kv) b->written[b->i_layer] = frit_kv_write(b->g, k, v, b->i_layer);
     frit_node *written = b->written[kv_layer];
-    frit_node *y = b->chosen      ? frit_attend_sparse(b->g, q, written, b->chosen, attend, v_dim)
+    frit_node *y = b->chosen && b->chosen->op == FRIT_OP_CHOOSE_BLOCKS
+                       ? frit_attend_in_blocks(b->g, q, written, b->chosen, attend, v_dim)
+                   : b->chosen    ? frit_attend_sparse(b->g, q, written, b->chosen, attend, v_dim)
                    : w->rel_gains ? frit_attend_with_gains(b->g, q, written, weight(b, w->rel_gains), attend, v_dim)
                                   : frit_attend_with_sinks(b->g, q, written, weight(b, w->sinks.w), attend, v_dim);
     return join_heads(b, y, n_head, v_dim);
@@ -180,6 +183,14 @@ frit_node *frit_clamped_glu(frit_build *b, frit_node *gate, frit_node *up, frit_
     if (limit == 0) return frit_glu(b->g, gate, up, act);
     gate = frit_clamp(b->g, frit_activate(b->g, gate, act), -INFINITY, limit);
     return frit_mul(b->g, gate, frit_clamp(b->g, up, -limit, limit));
+}
+
+frit_node *frit_glu_plus_one(frit_build *b, frit_node *gate, frit_node *up)
+{
+    gate = frit_clamp(b->g, gate, -INFINITY, 7);
+    up = frit_clamp(b->g, up, -7, 7);
+    frit_node *product = frit_glu(b->g, gate, up, FRIT_ACT_GELU_QUICK);
+    return frit_add(b->g, product, frit_activate(b->g, gate, FRIT_ACT_GELU_QUICK));
 }
 
 frit_node *frit_feed_forward(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_act act)

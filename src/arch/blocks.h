@@ -160,6 +160,8 @@ frit_node *frit_rope_heads_by(frit_build *b, frit_node *x, frit_rope rope);
 
 // act(gate) * up, with gate <= limit and -limit <= up <= limit; 0: no limit.
 frit_node *frit_clamped_glu(frit_build *b, frit_node *gate, frit_node *up, frit_act act, float limit);
+// gate * sigmoid(1.702 gate) * (up + 1), with gate <= 7 and -7 <= up <= 7.
+frit_node *frit_glu_plus_one(frit_build *b, frit_node *gate, frit_node *up);
 // down(act(gate) * up), or down(act(up)) if no gate is bound.
 frit_node *frit_feed_forward(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_act act);
 // The layer's experts if it has any, otherwise its feed-forward.

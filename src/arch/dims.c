@@ -38,6 +38,9 @@ static int64_t resolve_recurrent(const frit_recurrent_params *r, frit_dim dim)
         return r->step_dim;
     case FRIT_DIM_MIX:
         return r->step_dim + 2 * state;
+    case FRIT_DIM_KEYS:
+        return (int64_t)r->n_groups * state;
+    case FRIT_DIM_HEAD_WIDTH:
     case FRIT_DIM_DELTA_HEAD:
         return rank > 0 ? inner / rank : 0;
     default:

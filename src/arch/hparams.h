@@ -63,7 +63,8 @@ typedef struct frit_recurrent_params {
     int32_t interval;                                                 // every interval-th layer has attention
     int32_t mix_rank, decay_rank, rate_rank, value_rank, gate_rank;   // of narrow matrices of RWKV 6 and 7
     bool is_normed;                                                   // steps, b and c have norms without weights
-    float norm_eps;                                                   // of these norms; 0: as of other norms
+    float norm_eps;          // of these norms, or of a delta net's output; 0: as of other norms
+    float beta_scale;        // of a delta net; 0: 1
     bool grouped_heads;      // adjacent value heads share a key head, as in grouped-query attention
     int32_t rescale_every;   // the residual is halved after this number of layers; 0: never
     bool is_bounded;         // decays have a lower bound
@@ -73,8 +74,9 @@ typedef struct frit_recurrent_params {
 
 // Sparse attention: indexer.c.
 typedef struct frit_index_params {
-    int32_t n_head, dim;   // of the indexer
-    int32_t n_chosen;      // positions
+    int32_t n_head, dim;       // of the indexer
+    int32_t n_chosen;          // positions, or blocks
+    int32_t block, n_latest;   // positions of a block, and the latest blocks, which are always chosen
     frit_rope_style rope_style;
 } frit_index_params;
 

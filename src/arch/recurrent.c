@@ -156,7 +156,8 @@ frit_node *frit_unit_heads(frit_build *b, frit_node *x)
 static frit_node *gated_out(frit_build *b, const frit_weight *norm, const frit_weight *out, frit_node *y,
                             frit_node *gate, frit_act act)
 {
-    y = flat(b, frit_rms_norm(b->g, y, weight(b, norm), b->hp->rms_eps));
+    const float eps = b->hp->recurrent.norm_eps != 0 ? b->hp->recurrent.norm_eps : b->hp->rms_eps;
+    y = flat(b, frit_rms_norm(b->g, y, weight(b, norm), eps));
     return frit_linear(b, out, frit_glu(b->g, gate, y, act));
 }
 
@@ -175,8 +176,8 @@ frit_node *frit_delta_net(frit_build *b, const frit_layer *layer, frit_node *z, 
     alpha = frit_activate(g, frit_add(g, alpha, weight(b, &w->dt_b)), FRIT_ACT_SOFTPLUS);
     frit_state state = frit_take_state(b, (int64_t)r->inner * r->state);
     state.interleaved = interleaved;
-    frit_node *y =
-        frit_delta(g, v, k, q, frit_mul(g, alpha, weight(b, &w->a)), frit_activate(g, beta, FRIT_ACT_SIGMOID), state);
+    beta = frit_scale(g, frit_activate(g, beta, FRIT_ACT_SIGMOID), r->beta_scale != 0 ? r->beta_scale : 1);
+    frit_node *y = frit_delta(g, v, k, q, frit_mul(g, alpha, weight(b, &w->a)), beta, state);
     return gated_out(b, &w->norm, &w->out, y, z, FRIT_ACT_SILU);
 }
 

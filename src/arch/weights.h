@@ -81,7 +81,7 @@ typedef struct frit_layer {
     frit_compressor_weights compressor, index_compressor;
     frit_hyper_weights attn_hyper, ffn_hyper;
     frit_weight token_experts;   // experts of each token
-    frit_weight index_q, index_k, index_norm, index_weights;
+    frit_weight index_q, index_k, index_norm, index_q_norm, index_weights;
     frit_recurrent_weights recurrent;
     frit_next_weights next;
 } frit_layer;
@@ -196,6 +196,8 @@ typedef enum frit_dim {
     FRIT_DIM_STEP,
     FRIT_DIM_MIX,   // steps, b and c
     FRIT_DIM_DELTA_HEAD,
+    FRIT_DIM_KEYS,         // of a delta net
+    FRIT_DIM_HEAD_WIDTH,   // channels of a head
 } frit_dim;
 
 enum {

@@ -348,6 +348,7 @@ static frit_status place(folder *f, const frit_safetensors_entry *entry)
     frit_tensor tensor;
     FRIT_TRY(frit_hf_quant_tensor(&f->quant, entry, stands_for, &tensor));
     if (at.row->is_key) return place_number(f, &at, &tensor);
+    if (at.row->is_part) return FRIT_OK;
     if (at.row->rewrite) FRIT_TRY(at.row->rewrite(&f->hf, &tensor, strcmp(at.part, "bias") == 0));
     char name[NAME_BYTES];
     write_gguf_name(name, sizeof name, at.row->gguf, at.layer, at.part);
@@ -356,6 +357,15 @@ static frit_status place(folder *f, const frit_safetensors_entry *entry)
         return place_expert(f, &tensor, name, at.expert);
     }
     return add_tensors(f, &at, &tensor);
+}
+
+// The `find` of frit_hf, which is the first member of a folder.
+static frit_status find_tensor(const frit_hf *hf, const char *name, frit_tensor *out)
+{
+    const folder *f = (const folder *)(const void *)hf;
+    int64_t at;
+    if (frit_map_get(&f->index, frit_str_of(name), &at)) return frit_safetensors_to_tensor(&f->entries[at], out);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' is missing", hf->ckpt->path, name);
 }
 
 static frit_status keep(void *ctx, const frit_safetensors_entry *entry)
@@ -443,7 +453,9 @@ static frit_status check_complete(const folder *f)
     FRIT_TRY(frit_hf_get_flag(hf, hf->whole, "", "tie_word_embeddings", &tied));
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
-        if ((row->may_be_tied && (tied || f->is_of_base)) || row->may_be_absent || row->none || row->is_key) continue;
+        if ((row->may_be_tied && (tied || f->is_of_base)) || row->may_be_absent || row->none || row->is_key ||
+            row->is_part)
+            continue;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));
         for (int64_t layer = 0; layer < (strchr(row->name, '*') ? n_layers_of(hf, row) : 1); layer++) {
@@ -482,6 +494,7 @@ static frit_status add_tokenizer(folder *f)
 static frit_status read_folder(folder *f)
 {
     frit_checkpoint *ckpt = f->hf.ckpt;
+    f->hf.find = find_tensor;
     FRIT_TRY(frit_hf_read_config(&f->hf));
     FRIT_TRY(frit_hf_add_pooling(&f->hf, ckpt->path, f->options));
     FRIT_TRY(frit_hf_add_sampling(&f->hf, ckpt->path));

@@ -283,6 +283,24 @@ frit_node *frit_wkv(frit_graph *g, frit_node *k, frit_node *v, frit_node *w, fri
     return frit_node_new(g, (frit_node){.op = FRIT_OP_WKV, .src = {k, v, w, u}, .state = state});
 }
 
+frit_node *frit_choose_blocks(frit_graph *g, frit_node *q, frit_node *written, frit_choose choose)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_CHOOSE_BLOCKS, .src = {q, written}, .choose = choose});
+}
+
+frit_node *frit_attend_in_blocks(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
+                                 int64_t v_dim)
+{
+    frit_node node = {.op = FRIT_OP_ATTEND_IN_BLOCKS, .src = {q, written, chosen}, .attend = attend, .n_dims = 3};
+    node.shape[2] = v_dim;
+    return frit_node_new(g, node);
+}
+
+frit_node *frit_lru(frit_graph *g, frit_node *x, frit_node *decay, frit_state state)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_LRU, .src = {x, decay}, .state = state});
+}
+
 frit_node *frit_attend_blocks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_node *chosen,
                               frit_attend attend)
 {

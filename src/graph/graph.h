@@ -91,7 +91,7 @@ typedef struct frit_attend {
     // 0: none; otherwise source 2 [n_head, 2 * reach + 1] is added to scores by distance: the value at
     // clamp(p - position, -reach, reach) + reach.
     int32_t reach;
-    int32_t block;   // ATTEND_BLOCKS: positions of a block
+    int32_t block;   // ATTEND_BLOCKS, ATTEND_IN_BLOCKS: positions of a block
     // Attention temperature: the scale is multiplied by
     // 1 + temp_scale * log(1 + floor((position + temp_offset) / temp_length)). temp_scale 0: off.
     float temp_scale, temp_offset;
@@ -109,7 +109,10 @@ typedef struct frit_choose {
     int32_t layer;   // layer of the cache
     int32_t n;       // positions that each row chooses
     int32_t n_ctx;   // most positions of a session
-    int32_t block;   // only the last positions of blocks of so many positions can be chosen; 0 or 1: all positions
+    // CHOOSE: only the last positions of blocks of so many positions can be chosen; 0 or 1: all positions.
+    // CHOOSE_BLOCKS: positions of a block.
+    int32_t block;
+    int32_t n_latest;   // CHOOSE_BLOCKS: blocks before the row's own, with it, that are always chosen
 } frit_choose;
 
 // Weights of hyper-connections: n residual streams, of which a branch reads a weighted sum.
@@ -212,10 +215,10 @@ typedef struct frit_node {
         frit_act act;                   // ACT, GLU
         frit_rope rope;                 // ROPE
         int32_t layer;                  // KV_WRITE, INDEX_WRITE: layer of the cache; STEER: layer of the model
-        frit_attend attend;             // ATTEND, ATTEND_SPARSE, ATTEND_BLOCKS
-        frit_choose choose;             // CHOOSE
+        frit_attend attend;             // ATTEND, ATTEND_SPARSE, ATTEND_BLOCKS, ATTEND_IN_BLOCKS
+        frit_choose choose;             // CHOOSE, CHOOSE_BLOCKS
         frit_hyper hyper;               // HYPER
-        frit_state state;               // CONV, SCAN, DELTA, COMPRESS, SHIFT, WKV, RWKV
+        frit_state state;               // CONV, SCAN, DELTA, COMPRESS, LRU, SHIFT, WKV, RWKV
     };
 } frit_node;
 
@@ -297,6 +300,12 @@ frit_node *frit_index_write(frit_graph *g, frit_node *k, int32_t layer);   // k 
 frit_node *frit_choose_node(frit_graph *g, frit_node *q, frit_node *w, frit_node *written, frit_choose choose);
 frit_node *frit_attend_sparse(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
                               int64_t v_dim);
+// q [T, H, D], a head for each KV head. Result [T, H * n]: blocks as integers.
+frit_node *frit_choose_blocks(frit_graph *g, frit_node *q, frit_node *written, frit_choose choose);
+frit_node *frit_attend_in_blocks(frit_graph *g, frit_node *q, frit_node *written, frit_node *chosen, frit_attend attend,
+                                 int64_t v_dim);
+// x and g [T, C]. The state has C values.
+frit_node *frit_lru(frit_graph *g, frit_node *x, frit_node *decay, frit_state state);
 // sinks [H]; chosen may be NULL: all blocks.
 frit_node *frit_attend_blocks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_node *chosen,
                               frit_attend attend);

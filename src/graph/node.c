@@ -111,13 +111,16 @@ int32_t frit_node_cache_layer(const frit_node *node)
     case FRIT_OP_ATTEND:
     case FRIT_OP_ATTEND_SPARSE:
     case FRIT_OP_ATTEND_BLOCKS:
+    case FRIT_OP_ATTEND_IN_BLOCKS:
         return node->attend.layer;
     case FRIT_OP_CHOOSE:
+    case FRIT_OP_CHOOSE_BLOCKS:
         return node->choose.layer;
     case FRIT_OP_CONV:
     case FRIT_OP_SCAN:
     case FRIT_OP_DELTA:
     case FRIT_OP_COMPRESS:
+    case FRIT_OP_LRU:
     case FRIT_OP_SHIFT:
     case FRIT_OP_WKV:
     case FRIT_OP_RWKV:

@@ -106,6 +106,7 @@ static void print_cache(const frit_node *node, frit_buf *out)
 static void print_choose(const frit_node *node, frit_buf *out)
 {
     frit_buf_printf(out, " layer=%d n=%d", (int)node->choose.layer, (int)node->choose.n);
+    if (node->choose.n_latest > 0) frit_buf_printf(out, " latest=%d", (int)node->choose.n_latest);
     if (node->choose.block > 1) frit_buf_printf(out, " block=%d", (int)node->choose.block);
 }
 

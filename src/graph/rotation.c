@@ -180,6 +180,7 @@ static frit_status visit_node(walk *w, const frit_node *node)
     case FRIT_OP_SCAN:
     case FRIT_OP_DELTA:
     case FRIT_OP_COMPRESS:
+    case FRIT_OP_LRU:
     case FRIT_OP_SHIFT:
     case FRIT_OP_WKV:
     case FRIT_OP_RWKV:

@@ -423,6 +423,40 @@ frit_status frit_shape_attend(frit_node *node)
                      (int)reach, (long long)node->shape[1], 2 * (long long)reach + 1);
 }
 
+frit_status frit_shape_choose_blocks(frit_node *node)
+{
+    const frit_node *q = node->src[0], *written = node->src[1];
+    const frit_choose *choose = &node->choose;
+    if (!is_f32(q) || q->n_dims != 3) return fail_value(node, 0, "[rows, heads, size]");
+    if (written->op != FRIT_OP_INDEX_WRITE || written->layer != choose->layer)
+        return fail_value(node, 1, "what index_write gives, of the same layer");
+    if (q->rows != written->rows || q->shape[2] != written->shape[2])
+        return fail_shape(node, 0, 1, "the same rows and size");
+    if (choose->n < 1 || choose->block < 1 || choose->n_latest < 1 || choose->n_latest > choose->n)
+        return frit_fail(FRIT_E_INVALID,
+                         "op choose_blocks: %d blocks of %d positions are to be chosen, %d of them the "
+                         "latest",
+                         (int)choose->n, (int)choose->block, (int)choose->n_latest);
+    node->rows = q->rows;
+    node->n_dims = 2;
+    node->shape[0] = q->shape[0];
+    node->shape[1] = q->shape[1] * choose->n;
+    return FRIT_OK;
+}
+
+frit_status frit_shape_attend_in_blocks(frit_node *node)
+{
+    FRIT_TRY(check_attend(node));
+    const frit_node *chosen = node->src[2];
+    const frit_attend *attend = &node->attend;
+    if (chosen->op != FRIT_OP_CHOOSE_BLOCKS || chosen->rows != node->rows || chosen->choose.block != attend->block ||
+        chosen->src[0]->shape[1] != node->src[1]->shape[1])
+        return fail_value(node, 2, "what choose_blocks gives for each KV head");
+    if (attend->window > 0 || attend->chunk > 0 || attend->alibi != 0 || attend->bidirectional || attend->reach != 0)
+        return frit_fail(FRIT_E_INVALID, "op attend_in_blocks: blocks are chosen, so no window can cut them");
+    return FRIT_OK;
+}
+
 frit_status frit_shape_attend_blocks(frit_node *node)
 {
     const frit_node *q = node->src[0], *written = node->src[1];

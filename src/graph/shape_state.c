@@ -101,6 +101,16 @@ frit_status frit_shape_compress(frit_node *node)
     return FRIT_OK;
 }
 
+frit_status frit_shape_lru(frit_node *node)
+{
+    const frit_node *x = node->src[0];
+    FRIT_TRY(check_sources(node, 0));
+    if (x->n_dims != 2 || memcmp(x->shape, node->src[1]->shape, sizeof x->shape) != 0)
+        return fail_shape(node, 0, 1, "[T, C], both alike");
+    shape_as(node, x);
+    return FRIT_OK;
+}
+
 frit_status frit_shape_shift(frit_node *node)
 {
     FRIT_TRY(check_sources(node, 0));

@@ -49,6 +49,9 @@ static bool is_plain(const frit_graph *g)
         case FRIT_OP_ATTEND_RELATIVE:
         case FRIT_OP_ATTEND_BLOCKS:
         case FRIT_OP_COMPRESS:
+        case FRIT_OP_LRU:
+        case FRIT_OP_CHOOSE_BLOCKS:
+        case FRIT_OP_ATTEND_IN_BLOCKS:
         case FRIT_OP_HYPER:
         case FRIT_OP_RWKV:
             return false;

@@ -3,8 +3,6 @@
 // shifted SwiGLU.
 #include "arch/arch.h"
 
-#include <math.h>
-
 // clang-format off
 static const frit_weight_row rows[] = {
     FRIT_WEIGHTS_MODEL,
@@ -17,15 +15,6 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-// gate * sigmoid(1.702 gate) * (up + 1), with gate and up clamped.
-static frit_node *glu(frit_build *b, frit_node *gate, frit_node *up)
-{
-    gate = frit_clamp(b->g, gate, -INFINITY, 7);
-    up = frit_clamp(b->g, up, -7, 7);
-    frit_node *product = frit_glu(b->g, gate, up, FRIT_ACT_GELU_QUICK);
-    return frit_add(b->g, product, frit_activate(b->g, gate, FRIT_ACT_GELU_QUICK));
-}
-
 const frit_arch frit_arch_gpt_oss = {
     .name = "gpt-oss",
     .title = "gpt-oss",
@@ -34,6 +23,6 @@ const frit_arch frit_arch_gpt_oss = {
     .rope_style = FRIT_ROPE_NEOX,
     .windows = {.period = 2},
     .gating = FRIT_GATING_SOFTMAX_SELECTED,
-    .glu = glu,
+    .glu = frit_glu_plus_one,
     .layer = frit_layer_sequential,
 };

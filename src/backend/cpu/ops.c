@@ -132,6 +132,8 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
                              .begin_pieces = frit_kv_to_tiles_pieces, .finish = frit_fast_attend_merge,
                              .finish_pieces = frit_attend_merge_pieces, .workspace_bytes = attend_workspace_bytes,
                              .shared_bytes = frit_attend_shared_bytes},
+    [FRIT_OP_CHOOSE_BLOCKS] = {.workspace_bytes = frit_ref_choose_blocks_workspace_bytes},
+    [FRIT_OP_ATTEND_IN_BLOCKS] = {.workspace_bytes = frit_ref_attend_workspace_bytes},
     [FRIT_OP_ATTEND_BLOCKS] = {.workspace_bytes = frit_ref_attend_blocks_workspace_bytes},
     [FRIT_OP_ATTEND_RELATIVE] = {FAST(attend_relative, frit_attend_relative_pieces),
                              .workspace_bytes = frit_attend_relative_workspace_bytes},

@@ -66,6 +66,7 @@ typedef struct frit_hf_tensor {
     bool of_classifier;   // only in models that classify texts
     bool of_attention;    // only in layers with attention, of models with recurrent layers
     bool of_masked_lm;    // only in models that predict masked tokens
+    bool is_part;         // part of the tensor that another row makes
     // Converts weight and bias to GGUF's convention; NULL: unchanged.
     frit_status (*rewrite)(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 } frit_hf_tensor;
@@ -130,6 +131,8 @@ struct frit_hf {
     const json_t *whole;   // the whole file: equal to config, or the object with text_config
     const frit_hf_family *family;
     int64_t n_next;   // layers after the last for multi-token prediction that the files have
+    // For rewrites: a tensor of the files by its name there. FRIT_E_FORMAT if it is missing.
+    frit_status (*find)(const frit_hf *hf, const char *name, frit_tensor *out);
 };
 
 // folder.c: the GGUF name of a tensor; `row` is NULL if the family has none. Needs no config.

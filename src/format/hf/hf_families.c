@@ -92,6 +92,7 @@
     X(mimo_v2_flash) \
     X(minimax) \
     X(minimax_m2) \
+    X(minimax_m3_vl_text) \
     X(ministral3) \
     X(mistral) \
     X(mistral4) \
@@ -110,6 +111,7 @@
     X(olmo) \
     X(olmo2) \
     X(olmo3) \
+    X(olmo_hybrid) \
     X(olmoe) \
     X(opt_after) \
     X(opt) \
@@ -130,6 +132,7 @@
     X(qwen3_next) \
     X(qwen3_vl_moe_text) \
     X(qwen3_vl_text) \
+    X(recurrent_gemma) \
     X(roberta) \
     X(rwkv) \
     X(sarvam_mla) \

@@ -11,3 +11,4 @@ size_t frit_ref_experts_mix_workspace_bytes(const frit_node *node);
 size_t frit_ref_choose_workspace_bytes(const frit_node *node);
 size_t frit_ref_attend_workspace_bytes(const frit_node *node);
 size_t frit_ref_attend_blocks_workspace_bytes(const frit_node *node);
+size_t frit_ref_choose_blocks_workspace_bytes(const frit_node *node);

@@ -12,7 +12,8 @@ typedef struct head_view {   // the keys and values of one query head of one row
     const int32_t *pages;
     int64_t head;   // head of the cache
     int64_t own_position, query_head;
-    const float *chosen;   // sparse attention: the chosen positions; else NULL
+    const float *chosen;   // sparse attention: the chosen positions, or blocks; else NULL
+    int64_t block;         // positions of a block; 0: positions are chosen
     float scale, slope;
     // In the workspace: sums [v_dim], the transformed query [k_dim], a decoded row [k_dim or v_dim].
     double *acc;
@@ -25,9 +26,10 @@ static const float *decode_cached(const head_view *view, const frit_cache_side *
     return view->row;
 }
 
-// Position i of the chosen positions, or i itself.
+// Position i of the chosen positions or blocks, or i itself.
 static int64_t position_at(const head_view *view, int64_t i)
 {
+    if (view->block > 0) return (int64_t)view->chosen[i / view->block] * view->block + i % view->block;
     return view->chosen ? (int64_t)view->chosen[i] : i;
 }
 
@@ -74,6 +76,22 @@ void frit_ref_attend_sparse(const frit_task *task, frit_share share)
     frit_ref_attend(task, share);
 }
 
+void frit_ref_attend_in_blocks(const frit_task *task, frit_share share)
+{
+    frit_ref_attend(task, share);
+}
+
+// Sets the chosen blocks [n] of a head. Returns the number of their positions up to its own.
+static int64_t view_blocks(head_view *view, const frit_task *task, const float *chosen, int64_t n)
+{
+    const int64_t block = task->node->attend.block, own = view->own_position;
+    int64_t m = 0;
+    while (m < n && chosen[m] >= 0) m++;
+    view->chosen = chosen;
+    view->block = block;
+    return m > 0 && (int64_t)chosen[m - 1] == own / block ? (m - 1) * block + own % block + 1 : m * block;
+}
+
 void frit_ref_attend(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
@@ -107,6 +125,11 @@ void frit_ref_attend(const frit_task *task, frit_share share)
                 const int64_t most = node->src[2]->shape[1];
                 view.chosen = task->x[2] + row / n_head * most;
                 span.end = span.end < most ? span.end : most;
+            }
+            if (node->op == FRIT_OP_ATTEND_IN_BLOCKS) {
+                const int64_t n_all = node->src[2]->shape[1], n = n_all * group / n_head;
+                span.begin = 0;
+                span.end = view_blocks(&view, task, task->x[2] + row / n_head * n_all + head / group * n, n);
             }
             attend_head(&view, task, sink, span, task->y + row * v_dim);
         }

@@ -200,6 +200,29 @@ void frit_ref_rwkv(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- shift, wkv
 
+void frit_ref_lru(const frit_task *task, frit_share share)
+{
+    const frit_batch *batch = task->env->batch;
+    const int64_t n_channels = frit_node_width(task->node);
+    frit_range r = frit_split(n_channels, 1, share);
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        float *state = frit_state_at(task, seq), *copy = frit_state_in(task, seq->copy_state);
+        for (int64_t c = r.begin; c < r.end; c++) {
+            double s = seq->n_past == 0 ? 0 : state[c];
+            for (int64_t i = 0; i < seq->n_rows; i++) {
+                const int64_t at = (seq->first_row + i) * n_channels + c;
+                const double g = task->x[1][at], x = task->x[0][at];
+                s = seq->n_past + i == 0 ? x : exp(g) * s + sqrt(-expm1(2 * g)) * x;
+                s = (float)s;
+                task->y[at] = (float)s;
+                if (i + 1 == seq->n_copied) copy[c] = (float)s;
+            }
+            state[c] = (float)s;
+        }
+    }
+}
+
 void frit_ref_shift(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
