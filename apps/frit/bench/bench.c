@@ -279,7 +279,8 @@ const cli_command cli_command_bench = {
         "  frit bench model.gguf --requests 256 --in 256 --out 256 --concurrency 8,64\n"
         "  frit bench --url http://127.0.0.1:8080 --requests 256 --in 256 --out 256 --concurrency 8,64\n"
         "\n"
-        "Shapes: llama-1b, llama-3b, llama-8b, qwen3-0.6b, qwen3-30b-a3b, deepseek-v2-lite, qwen3-next-80b-a3b, "
+        "Shapes: llama-1b, llama-3b, llama-8b, llama-70b, qwen3-0.6b, qwen3-30b-a3b, deepseek-v2-lite, "
+        "qwen3-next-80b-a3b, "
         "mamba2-2.7b.",
     .max_positional = CLI_MAX_POSITIONAL,
     .args_bytes = sizeof(bench_args),
