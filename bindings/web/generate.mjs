@@ -17,7 +17,7 @@ const TYPES = ["boolean", "number", "number", "number", "string", "choice", "lis
 const KINDS = { model: "ModelOptionValues", engine: "EngineOptionValues", sampler: "SamplerOptionValues", embed: "EmbedOptionValues" };
 // Options that a browser has no use for: files, other devices, other machines.
 const ABSENT = ["type", "mmap", "no-mmap", "log", "numa", "device", "weights-cache", "prefix-cache-ram", "prefix-cache-disk", "gpu-layers", "override-tensor",
-                "cascade-attention", "chat-template-file", "vocab-only"];
+                "chat-template-file", "vocab-only"];
 
 function textOf(string) {
     const bytes = new TextEncoder().encode(string), at = frit._malloc(bytes.length + 1);

@@ -128,7 +128,6 @@ class EngineOptions(TypedDict, total=False):
     override_tensor: str | None
     deterministic: bool
     full_windows: bool
-    cascade_attention: bool
     prefix_cache: bool
     prefix_host_mib: int
     fit: str | None
