@@ -132,7 +132,7 @@ def test_arguments_of_pull(hub: Any) -> None:
 def test_a_progress_function_cancels_and_the_next_call_continues(hub: Any, tmp_path: Path) -> None:
     data = noise(8_000_000, 7)
     hub.add("org/m", {"m-Q4_0.gguf": data})
-    hub.block, hub.pause = 16384, 0.005
+    hub.block, hub.pause = 16384, 0.05
     with pytest.raises(frit.CancelledError, match="continues"):
         frit.pull("hf:org/m:Q4_0", progress=lambda event: event.done < 500_000)
     with pytest.raises(ZeroDivisionError):
@@ -146,7 +146,7 @@ def test_a_progress_function_cancels_and_the_next_call_continues(hub: Any, tmp_p
 def test_ctrl_c_stops_a_download(whom: str, hub: Any, tmp_path: Path) -> None:
     """The kernel of a notebook alone gets the signal; a terminal also sends it to the command."""
     hub.add("org/m", {"m-Q4_0.gguf": noise(8_000_000, 7)})
-    hub.block, hub.pause = 16384, 0.02
+    hub.block, hub.pause = 16384, 0.2
     program = subprocess.Popen(
         [sys.executable, "-c", "import frit\ntry:\n frit.load('hf:org/m:Q4_0')\nexcept KeyboardInterrupt:\n print('interrupted')"],
         env={**os.environ, "PYTHONPATH": str(ROOT / "bindings" / "python")}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -164,7 +164,7 @@ def test_ctrl_c_stops_a_download(whom: str, hub: Any, tmp_path: Path) -> None:
 
 def test_a_terminal_shows_a_bar_unless_it_is_off(hub: Any, tmp_path: Path) -> None:
     hub.add("org/m", {"m-Q4_0.gguf": noise(3_000_000, 7)})
-    hub.block, hub.pause = 16384, 0.02
+    hub.block, hub.pause = 16384, 0.2
     for progress, shown in (("False", False), ("None", True)):
         main, terminal = pty.openpty()
         program = subprocess.Popen([sys.executable, "-c", f"import frit; print(frit.pull('hf:org/m:Q4_0', progress={progress}))"],
