@@ -176,7 +176,8 @@ static inline frit_cache_side world_side(const world *w, frit_dtype dtype, int n
 static inline void world_cache(world *w, frit_kv_types types, int n_head_kv, int k_dim, int v_dim)
 {
     const size_t n = (size_t)n_head_kv * FRIT_PAGE_TOKENS * (size_t)w->n_pages * (size_t)(k_dim + v_dim);
-    w->layer = (frit_cache_layer){.spec = {FRIT_CACHE_KV, n_head_kv, k_dim, v_dim, 0, 0, false, 0, false}};
+    w->layer =
+        (frit_cache_layer){.spec = {.kind = FRIT_CACHE_KV, .n_head_kv = n_head_kv, .k_dim = k_dim, .v_dim = v_dim}};
     w->layer.k = world_side(w, types.k, n_head_kv, k_dim);
     w->layer.k.transposed = frit_dtype_get(types.k)->block_elems == 1 && random_between(&w->rng, 0, 3) > 0;
     w->layer.v = world_side(w, types.v, n_head_kv, v_dim);
