@@ -40,7 +40,7 @@ static frit_status bind_source(frit_exec *exec, frit_webgpu_launch *l, int i, co
 {
     const frit_node *storage = frit_node_storage(source);
     const frit_webgpu_tensor *tensor;
-    char name[16];
+    char name[24];
     snprintf(name, sizeof name, "HAS_%d", i);
     frit_webgpu_define(&l->wanted, name, 1);
     if (storage->op != FRIT_OP_WEIGHT) {
