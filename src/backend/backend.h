@@ -72,7 +72,9 @@ typedef struct frit_device_options {
     bool coarse;                        // products with floats may round their inputs to bf16 if that is faster
     frit_stores *stores;                // the model's stores, which devices share; NULL: the device has its own
     const frit_device_target *target;   // opens this GPU instead of one of the machine; NULL: none
-    int32_t number, n_members;          // member `number` of a group of devices of the backend; n_members 0: no group
+    // The backend's device `number`: one of n_members of a group, or alone if n_members is 1. n_members 0: the backend
+    // chooses.
+    int32_t number, n_members;
     const frit_log *log;
 } frit_device_options;
 
@@ -108,6 +110,12 @@ typedef struct frit_progress {
     void *ctx;
 } frit_progress;
 
+enum { FRIT_NUMBERED_DEVICES = 8 };
+#define FRIT_NUMBERED(name)                                                                    \
+    {                                                                                          \
+        name ":0", name ":1", name ":2", name ":3", name ":4", name ":5", name ":6", name ":7" \
+    }
+
 typedef struct frit_backend {
     const char *name;
     // Runs the picks of a batch, and resolves input tokens that the previous step picked; otherwise the engine does.
@@ -116,6 +124,10 @@ typedef struct frit_backend {
     bool streams;           // runs plans whose matrices come with each step (frit_plan_options)
     bool early_prologues;   // may run prologues at the end of the previous phase (frit_plan_options)
     bool by_name;           // opened only if --device names it
+    // The names of its devices by number, "cuda:0" to FRIT_NUMBERED_DEVICES of them, and how many this machine has.
+    // NULL: its devices have no numbers.
+    const char *const *numbered;
+    int (*count)(void);
     // The layout that its attention reads, for types without blocks. True: values are transposed in their pages,
     // [dim, position], and keys are not. False: keys are transposed, values are not.
     bool values_by_dim;

@@ -114,9 +114,8 @@ static void a_processor_is_used_with_a_warning(void **state)
     const frit_log log = {.fn = keep_level};
     set_faults((fake_settings){.n_adapters = 3});
     loudest = FRIT_LOG_INFO;
-    const frit_device_target target = {.gpu = "webgpu:2"};
-    assert_ok(
-        frit_backend_webgpu.open(&device, &(frit_device_options){.n_threads = 1, .target = &target, .log = &log}));
+    assert_ok(frit_backend_webgpu.open(
+        &device, &(frit_device_options){.n_threads = 1, .number = 2, .n_members = 1, .log = &log}));
     frit_backend_webgpu.close(device);
     assert_int_equal(loudest, FRIT_LOG_WARNING);
     assert_int_equal(n_living(), 0);

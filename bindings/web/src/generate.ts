@@ -169,7 +169,7 @@ abstract class Answer {
     protected readonly wantsLogprobs: boolean = false;
     protected readonly nTop: number = 0;
 
-    // Of the token that the sampler will pick, while the session has logits.
+    // Log probabilities of the token that the sampler will pick, while the session has logits.
     private logprobOf(at: number): TokenLogprob {
         const { engine, library, session, sampler, nTop } = this, { module } = library;
         const logits = module._frit_session_logits!(session) >>> 0;

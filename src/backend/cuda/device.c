@@ -5,6 +5,7 @@
 #include "backend/cuda/exec.h"
 #include "backend/cuda/exec_bytes.h"
 #include "backend/cuda/ops/adapt.h"
+#include "backend/cuda/ops/gemm_wgmma.h"
 #include "backend/cuda/ops/ops.h"
 #include "backend/cuda/ops/linear.h"
 #include "backend/cuda/picks.h"
@@ -183,7 +184,7 @@ static void open_blas(frit_cuda_device *d)
 {
     if (d->is_target || d->is_deterministic || !frit_cuda_has_tensor_products(&d->gpu)) return;
     d->has_blas = frit_cublaslt_open(&d->blas, libraries.blas) == FRIT_OK;
-    if (!d->has_blas)
+    if (!d->has_blas && !frit_cuda_has_wgmma(&d->gpu))
         frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: prompts are slower without cuBLASLt: %s", frit_error());
 }
 
@@ -248,6 +249,18 @@ static void cuda_close(frit_device *base)
     frit_cuda_gpu_close(&d->gpu);
     frit_cuda_driver_close(&d->driver);
     free(d);
+}
+
+static const char *const numbered[FRIT_NUMBERED_DEVICES] = FRIT_NUMBERED("cuda");
+
+static int cuda_count(void)
+{
+    frit_cuda_driver driver;
+    int n = 0;
+    if (frit_cuda_driver_open_as(&driver, libraries.driver) != FRIT_OK) return 0;
+    if (driver.device_count(&n) != 0) n = 0;
+    frit_cuda_driver_close(&driver);
+    return n;
 }
 
 static frit_status cuda_open(frit_device **out, const frit_device_options *options)
@@ -488,6 +501,8 @@ const frit_backend frit_backend_cuda = {
     .streams = true,
     .early_prologues = true,
     .by_name = true,   // used only if it is named: it is young
+    .numbered = numbered,
+    .count = cuda_count,
     .values_by_dim = true,
     .open = cuda_open,
     .join = frit_cuda_join,

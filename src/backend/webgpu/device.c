@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Opening a GPU through WebGPU, its memory, its queue, and the table of functions for backend.h.
 #include "backend/webgpu/device.h"
-#include "backend/webgpu/adapters.h"
 #include "backend/webgpu/exec.h"
 #include "backend/webgpu/ops/adapt.h"
 #include "backend/webgpu/ops/linear.h"
@@ -21,22 +20,9 @@ void frit_webgpu_use_library(const char *path)
     library_path = path;
 }
 
-static const char *const numbered[FRIT_GPU_ADAPTERS] = {"webgpu:0", "webgpu:1", "webgpu:2", "webgpu:3",
-                                                        "webgpu:4", "webgpu:5", "webgpu:6", "webgpu:7"};
+static const char *const numbered[FRIT_NUMBERED_DEVICES] = FRIT_NUMBERED("webgpu");
 
-const char *frit_webgpu_numbered(int number)
-{
-    return number >= 0 && number < FRIT_GPU_ADAPTERS ? numbered[number] : NULL;
-}
-
-int frit_webgpu_number_of(const char *name)
-{
-    for (int i = 0; i < FRIT_GPU_ADAPTERS; i++)
-        if (strcmp(numbered[i], name) == 0) return i;
-    return -1;
-}
-
-int frit_webgpu_count(void)
+static int webgpu_count(void)
 {
     return frit_gpu_n_adapters(library_path);
 }
@@ -120,7 +106,7 @@ static void describe(frit_webgpu_device *d)
 static frit_status webgpu_open(frit_device **out, const frit_device_options *options)
 {
     *out = NULL;
-    const int number = options->target ? frit_webgpu_number_of(options->target->gpu) : -1;
+    const int number = options->n_members > 0 ? (int)options->number : -1;
     frit_webgpu_device *d = calloc(1, sizeof *d);
     if (!d) return frit_fail_memory(sizeof *d, "a GPU");
     d->base.backend = &frit_backend_webgpu;
@@ -323,6 +309,8 @@ const frit_backend frit_backend_webgpu = {
     .picks = true,
     .queues = true,
     .by_name = true,   // used only if it is named: it is young
+    .numbered = numbered,
+    .count = webgpu_count,
     .open = webgpu_open,
     .close = webgpu_close,
     .info = webgpu_info,

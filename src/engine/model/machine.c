@@ -4,7 +4,6 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/probe.h"
-#include "backend/webgpu/adapters.h"
 
 #include <stdio.h>
 
@@ -15,15 +14,20 @@ frit_status frit_machine_probe(frit_machine *machine, int32_t n_threads)
     return frit_cpu_probe(machine, n_threads);
 }
 
-// The backend of device i. *name: the device's name, if it is one of several of the backend; otherwise NULL.
-static const frit_backend *backend_of(size_t i, const char **name)
+// How many devices the backend is listed with: at least one, which may not be usable.
+static size_t count_devices(const frit_backend *backend)
+{
+    const int count = backend->count ? backend->count() : 1;
+    return count < 1 ? 1 : count > FRIT_NUMBERED_DEVICES ? FRIT_NUMBERED_DEVICES : (size_t)count;
+}
+
+// The backend of device i. *number: the device's number, if it is one of several of the backend; otherwise -1.
+static const frit_backend *backend_of(size_t i, int32_t *number)
 {
     const frit_backend *backend;
-    *name = NULL;
     for (int k = 0; (backend = frit_backend_get(k)) != NULL && backend != &frit_backend_cpu; k++) {
-        const int count = backend == &frit_backend_webgpu ? frit_webgpu_count() : 1;
-        const size_t n = count > 1 ? (size_t)count : 1;
-        if (i < n && n > 1) *name = frit_webgpu_numbered((int)i);
+        const size_t n = count_devices(backend);
+        *number = n > 1 ? (int32_t)i : -1;
         if (i < n) return backend;
         i -= n;
     }
@@ -32,15 +36,15 @@ static const frit_backend *backend_of(size_t i, const char **name)
 
 bool frit_machine_get_device(size_t i, frit_machine_device *device)
 {
-    const char *name;
+    int32_t number;
     FRIT_REQUIRE_OR(false, device);
     *device = (frit_machine_device){0};
-    const frit_backend *backend = backend_of(i, &name);
+    const frit_backend *backend = backend_of(i, &number);
     if (!backend) return false;
     frit_device *opened = NULL;
-    const frit_device_target numbered = {.gpu = name};
-    const frit_status status = backend->open(&opened, &(frit_device_options){.target = name ? &numbered : NULL});
-    device->name = name ? name : backend->name;
+    const frit_device_options chosen = {.number = number, .n_members = 1}, any = {0};
+    const frit_status status = backend->open(&opened, number >= 0 ? &chosen : &any);
+    device->name = number >= 0 ? backend->numbered[number] : backend->name;
     device->is_usable = status == FRIT_OK && opened;
     if (!device->is_usable) {
         snprintf(device->kind, sizeof device->kind, "%s", status == FRIT_OK ? "this machine has none" : frit_error());

@@ -3,7 +3,6 @@
 #include "engine/engine.h"
 
 #include "backend/group.h"
-#include "backend/webgpu/adapters.h"
 #include "base/checksum.h"
 #include "base/machine/topology.h"
 #include "format/rows.h"
@@ -30,8 +29,7 @@ static bool runs(const void *ctx, int device, const frit_node *node)
 
 static bool is_named(const frit_backend *backend, const char *name)
 {
-    return frit_device_has_name(backend->name, frit_str_of(name)) ||
-           (backend == &frit_backend_webgpu && frit_webgpu_number_of(name) >= 0);
+    return frit_device_has_name(backend->name, frit_str_of(name));
 }
 
 static frit_status add_device(frit_engine *engine, frit_device *device, const frit_device_options *options)
@@ -46,7 +44,20 @@ static frit_status add_device(frit_engine *engine, frit_device *device, const fr
         device->backend->name, (int)info.least_rows[FRIT_ROWS_PREFILL]);
 }
 
-// Opens the group with this name, if it is one. Backends whose devices have numbers but no groups open one by itself.
+// Opens the device `number` of a backend whose devices have numbers.
+static frit_status open_number(frit_device **out, const frit_backend *kind, int32_t number, const char *name,
+                               const frit_device_options *options)
+{
+    frit_device_options one = *options;
+    one.number = number;
+    one.n_members = 1;
+    const frit_status status = kind->open(out, &one);
+    if (status != FRIT_E_NOT_FOUND) return status;
+    return frit_fail(FRIT_E_INVALID, "device: '%s' is not a device that frit can use here: %s", name, frit_error());
+}
+
+// Opens the group, or the device by its number, with this name, if it is one. One device is a group only where sums are
+// to be those of more devices, or where the backend has no numbers.
 static frit_status open_group(frit_engine *engine, const char *name, const frit_device_options *options,
                               bool *is_opened)
 {
@@ -55,9 +66,12 @@ static frit_status open_group(frit_engine *engine, const char *name, const frit_
     *is_opened = false;
     if (!name || !frit_group_parse(name, backend, &first, &n)) return FRIT_OK;
     const frit_backend *kind = frit_backend_find(backend);
-    if (!kind || (!kind->join && n == 1)) return FRIT_OK;
+    if (!kind || (!kind->join && !kind->numbered)) return FRIT_OK;
     frit_device *device;
-    FRIT_TRY(frit_group_open(&device, kind, first, n, options));
+    if (n == 1 && kind->numbered && !(kind->join && options->deterministic))
+        FRIT_TRY(open_number(&device, kind, first, name, options));
+    else
+        FRIT_TRY(frit_group_open(&device, kind, first, n, options));
     *is_opened = true;
     return add_device(engine, device, options);
 }
@@ -114,8 +128,6 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
     const char *name;
     char group[16];
     FRIT_TRY(name_device(options, group, &name));
-    const bool is_numbered = name && frit_webgpu_number_of(name) >= 0;
-    const frit_device_target numbered = {.gpu = name};
     const frit_device_options device = {.n_threads = options->n_threads,
                                         .n_threads_batch = options->n_threads_batch,
                                         .cpu = options->cpu,
@@ -126,7 +138,7 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .in_place = model->floats_in_place,
                                         .coarse = model->floats_coarse,
                                         .stores = model->stores,
-                                        .target = is_numbered ? &numbered : target,
+                                        .target = target,
                                         .log = &model->log};
     FRIT_TRY(open_all(engine, name, &device));
     const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Exchanges of a group of GPUs: REDUCE, y = the sum of the ranks' x and a residual, and GATHER, y = their parts side by side. PART, y =
-// the rank's part of x, needs no other rank.
+// Exchanges of a group of GPUs: REDUCE, y = the sum of the ranks' x and a residual, and GATHER, y = their parts side by
+// side. PART, y = the rank's part of x, needs no other rank.
 //
 // A block of threads sends pieces of x into the buffers of the other ranks (args.h), each followed by a flag, and takes
 // the same pieces of the others from its own buffer. While a piece is on its way, the block sends the next one. All
@@ -34,7 +34,7 @@ DEVICE u32 *flag_in(const frit_exchange_args &a, int buffer, int rank)
     return (u32 *)(a.buffers[buffer] + FRIT_GPU_EXCHANGE_DATA_BYTES(RANKS)) + rank * BLOCKS + blockIdx.x;
 }
 
-// How many pieces the block had sent before.
+// The place of the number of pieces that this block has sent in earlier launches.
 DEVICE u32 *count_of(const frit_exchange_args &a)
 {
     return flag_in(a, a.rank, RANKS);
@@ -97,6 +97,7 @@ DEVICE void store_sum(const frit_exchange_args &a, long long i, float4 (&of)[RAN
     if (i + 2 < a.n) y[2] = of[0].z;
 }
 
+// `take` finishes numbers i ... i + 3, of piece number `count`, in which they lie from number `at` on.
 struct reduce {
     static DEVICE void take(const frit_exchange_args &a, long long i, u32 count, int at)
     {
@@ -118,8 +119,8 @@ struct gather {
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 if (i + k < a.n) {
-                    const long long outer = (i + k) / a.inner, at = (i + k) % a.inner;
-                    ((float *)a.y)[(outer * a.n_parts + part) * a.inner + at] = x[k];
+                    const long long outer = (i + k) / a.inner, rest = (i + k) % a.inner;
+                    ((float *)a.y)[(outer * a.n_parts + part) * a.inner + rest] = x[k];
                 }
         }
     }
