@@ -44,6 +44,11 @@ frit_node *frit_embed(frit_graph *g, frit_node *table, frit_node *ids)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_EMBED, .src = {table, ids}});
 }
 
+frit_node *frit_embed_mix(frit_graph *g, frit_node *table, frit_node *taps)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_EMBED_MIX, .src = {table, taps}});
+}
+
 frit_node *frit_matmul(frit_graph *g, frit_node *w, frit_node *x, frit_node *bias)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_LINEAR, .src = {x, w, bias}});
@@ -190,6 +195,11 @@ frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_n
     return frit_node_new(g, (frit_node){.op = FRIT_OP_ROPE, .src = {x, positions, inv_freq, factors}, .rope = rope});
 }
 
+frit_node *frit_rotate_by(frit_graph *g, frit_node *x, frit_node *turns, frit_rope rope)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ROPE_ANGLES, .src = {x, turns}, .rope = rope});
+}
+
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_KV_WRITE, .src = {k, v}, .layer = layer});
@@ -213,6 +223,11 @@ frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *writte
                                   int64_t v_dim)
 {
     return frit_attend_with_sinks(g, q, written, gains, attend, v_dim);
+}
+
+frit_node *frit_attend_rows(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *segments, float scale)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ATTEND_ROWS, .src = {q, k, v, segments}, .factor = scale});
 }
 
 frit_node *frit_attend_relative(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *c, frit_node *r,
@@ -364,4 +379,9 @@ frit_node *frit_gather_node(frit_graph *g, frit_node *x, frit_ranks ranks)
 frit_node *frit_part_node(frit_graph *g, frit_node *x, frit_ranks ranks)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_PART, .src = {x}, .ranks = ranks});
+}
+
+frit_node *frit_take_blocks(frit_graph *g, frit_node *x, frit_node *rows, int32_t n)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_TAKE_BLOCKS, .src = {x, rows}, .n_taken = n});
 }

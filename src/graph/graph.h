@@ -201,19 +201,20 @@ typedef struct frit_node {
         frit_shard_cut cut;   // WEIGHT: shape is that of a part
         frit_ranks ranks;     // REDUCE, GATHER, PART
         float eps;            // *_NORM
-        float factor;         // SCALE, SOFTCAP, GAUSSIAN_TOPK; LINEAR: 0 means no factor
+        float factor;         // SCALE, SOFTCAP, GAUSSIAN_TOPK, ATTEND_ROWS; LINEAR: 0 means no factor
         struct {
             float low, high;
         } clamp;                        // CLAMP
         frit_xielu xielu;               // XIELU
         int64_t begin;                  // SLICE; shape has n
+        int32_t n_taken;                // TAKE_BLOCKS: rows of a block
         frit_route route;               // ROUTE
         frit_relate relate;             // ATTEND_RELATIVE
         frit_experts experts;           // EXPERTS, EXPERTS_MIX
         frit_experts_glu experts_glu;   // EXPERTS_GLU
         bool plain;                     // MIX: a sum without weights
         frit_act act;                   // ACT, GLU
-        frit_rope rope;                 // ROPE
+        frit_rope rope;                 // ROPE, ROPE_ANGLES
         int32_t layer;                  // KV_WRITE, INDEX_WRITE: layer of the cache; STEER: layer of the model
         frit_attend attend;             // ATTEND, ATTEND_SPARSE, ATTEND_BLOCKS, ATTEND_IN_BLOCKS
         frit_choose choose;             // CHOOSE, CHOOSE_BLOCKS
@@ -247,7 +248,9 @@ frit_node *frit_input_node(frit_graph *g, frit_input input);
 frit_node *frit_given_node(frit_graph *g,
                            int64_t n);   // [T, n]: f32 values that the step brings for its rows; at most one node
 frit_node *frit_weight_node(frit_graph *g, const frit_tensor *tensor);
-frit_node *frit_embed(frit_graph *g, frit_node *table, frit_node *ids);               // [T, n]
+frit_node *frit_embed(frit_graph *g, frit_node *table, frit_node *ids);   // [T, n]
+// Rows of a table [N, n] times weights, added up. taps [T, 2 k]: k indices of rows as numbers, then k weights. [T, n]
+frit_node *frit_embed_mix(frit_graph *g, frit_node *table, frit_node *taps);
 frit_node *frit_matmul(frit_graph *g, frit_node *w, frit_node *x, frit_node *bias);   // bias may be NULL: LINEAR
 frit_node *frit_rms_norm(frit_graph *g, frit_node *x, frit_node *w, float eps);       // w may be NULL
 frit_node *frit_layer_norm(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, float eps);
@@ -282,6 +285,8 @@ frit_node *frit_mix(frit_graph *g, frit_node *x, frit_node *route, bool plain);
 // inv_freq and factors [dim / 2]; factors may be NULL.
 frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_node *inv_freq, frit_node *factors,
                        frit_rope rope);
+// Rotates by angles that the step brings. turns [T, rope.dim]: cosines of the dim / 2 pairs, then their sines.
+frit_node *frit_rotate_by(frit_graph *g, frit_node *x, frit_node *turns, frit_rope rope);
 // v may be NULL: values are the first elements of keys.
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);
 // q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer. NULL for cross attention, which reads
@@ -291,6 +296,9 @@ frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *writte
                                   int64_t v_dim);   // sinks [H], or NULL
 frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *written, frit_node *gains, frit_attend attend,
                                   int64_t v_dim);
+// Attention among the rows of a sequence in a step, without a cache. q [T, H, k_dim], k [T, G, k_dim], v [T, G, v_dim];
+// segments [T, 1] or NULL: rows see rows of the same number only. Result [T, H, v_dim].
+frit_node *frit_attend_rows(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *segments, float scale);
 frit_node *frit_attend_relative(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *c, frit_node *r,
                                 frit_relate relate);
 // The index in c and r for a row that lies `distance` rows after another one.
@@ -332,6 +340,7 @@ typedef struct frit_rwkv {
 } frit_rwkv;
 frit_node *frit_rwkv_node(frit_graph *g, frit_rwkv sources, frit_state state);
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
+frit_node *frit_take_blocks(frit_graph *g, frit_node *x, frit_node *rows, int32_t n);   // x [T, m]: [rows, n m]
 // x [T, n_in], for experts also [T, k, n_in], or the ids of a table. route: for experts, else NULL. Result [T, n_h],
 // for experts [T, k, n_h].
 frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, frit_adapted adapted);

@@ -42,6 +42,14 @@ static frit_node *record_failure(frit_graph *g, frit_status status)
     return NULL;
 }
 
+frit_status frit_node_fail_shape(const frit_node *node, int a, int b, const char *expected)
+{
+    char shape_a[96], shape_b[96];
+    return frit_fail(FRIT_E_INVALID, "op %s (%s): found %s and %s, expected %s", frit_op_get(node->op)->name,
+                     frit_op_get(node->op)->sources, frit_node_shape_text(node->src[a], shape_a),
+                     frit_node_shape_text(node->src[b], shape_b), expected);
+}
+
 static frit_status count_sources(frit_node *node)
 {
     const frit_op_row *row = &rows[node->op];

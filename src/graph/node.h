@@ -19,5 +19,7 @@ frit_node *frit_node_new(frit_graph *g, frit_node node);
 frit_node *frit_node_copy(frit_graph *g, const frit_node *node);
 // "[T, 64]": T stands for the rows of the step, O for its output rows. Returns `text`.
 const char *frit_node_shape_text(const frit_node *node, char text[96]);
+// Fails: "op linear (x w [b]): found [T, 64] and [96, 32], expected a matrix ...", of sources a and b.
+frit_status frit_node_fail_shape(const frit_node *node, int a, int b, const char *expected);
 bool frit_node_is_leaf(const frit_node *node);
 bool frit_node_is_write(const frit_node *node);   // writes to the cache, has no result

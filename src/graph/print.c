@@ -53,6 +53,11 @@ static void print_slice(const frit_node *node, frit_buf *out)
     frit_buf_printf(out, " begin=%lld", (long long)node->begin);
 }
 
+static void print_rows(const frit_node *node, frit_buf *out)
+{
+    frit_buf_printf(out, " n=%d", (int)node->n_taken);
+}
+
 static void print_route(const frit_node *node, frit_buf *out)
 {
     static const char *const gatings[FRIT_GATING_COUNT] = {"none",          "softmax",  "sigmoid", "softmax_selected",

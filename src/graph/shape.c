@@ -4,15 +4,6 @@
 
 #include <math.h>
 
-// "op linear: x is [T, 64] and w is [96, 32]; expected ..."
-static frit_status fail_shape(const frit_node *node, int a, int b, const char *expected)
-{
-    char shape_a[96], shape_b[96];
-    return frit_fail(FRIT_E_INVALID, "op %s (%s): found %s and %s, expected %s", frit_op_get(node->op)->name,
-                     frit_op_get(node->op)->sources, frit_node_shape_text(node->src[a], shape_a),
-                     frit_node_shape_text(node->src[b], shape_b), expected);
-}
-
 static frit_status fail_value(const frit_node *node, int i, const char *expected)
 {
     char shape[96];
@@ -73,7 +64,7 @@ frit_status frit_shape_same(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
     bool fits = is_f32(node->src[1]) && same_shape(node->src[0], node->src[1]);
-    return fits ? FRIT_OK : fail_shape(node, 0, 1, "the same shape");
+    return fits ? FRIT_OK : frit_node_fail_shape(node, 0, 1, "the same shape");
 }
 
 frit_status frit_shape_pair(frit_node *node)
@@ -81,7 +72,7 @@ frit_status frit_shape_pair(frit_node *node)
     FRIT_TRY(frit_shape_like_0(node));
     bool fits = is_f32(node->src[1]) && same_shape(node->src[0], node->src[1]);
     fits = fits || (node->src[0]->n_dims > 0 && is_vector(node->src[1], last_dim(node->src[0])));
-    return fits ? FRIT_OK : fail_shape(node, 0, 1, "the same shape, or one row [n] of the last dimension");
+    return fits ? FRIT_OK : frit_node_fail_shape(node, 0, 1, "the same shape, or one row [n] of the last dimension");
 }
 
 frit_status frit_shape_embed(frit_node *node)
@@ -102,7 +93,7 @@ static frit_status multiply(frit_node *node, int i_w)
     const frit_node *x = node->src[0], *w = node->src[i_w];
     if (!is_f32(x) || x->n_dims < 1) return fail_value(node, 0, "rows of f32 values");
     if (!is_matrix(w) || last_dim(x) != w->shape[1])
-        return fail_shape(node, 0, i_w, "a matrix with as many columns as x has");
+        return frit_node_fail_shape(node, 0, i_w, "a matrix with as many columns as x has");
     copy_shape(node, x);
     node->shape[node->n_dims - 1] = w->shape[0];
     return FRIT_OK;
@@ -111,7 +102,7 @@ static frit_status multiply(frit_node *node, int i_w)
 static frit_status check_bias(const frit_node *node, int i)
 {
     if (i >= node->n_src || is_vector(node->src[i], last_dim(node))) return FRIT_OK;
-    return fail_shape(node, 1, i, "an f32 bias with one value for each row of w");
+    return frit_node_fail_shape(node, 1, i, "an f32 bias with one value for each row of w");
 }
 
 frit_status frit_shape_linear(frit_node *node)
@@ -133,7 +124,7 @@ frit_status frit_shape_norm(frit_node *node)
     FRIT_TRY(check_eps(node));
     for (int i = 1; i < node->n_src; i++) {
         if (!is_vector(node->src[i], last_dim(node)))
-            return fail_shape(node, 0, i, "a vector in f32, as long as the last dimension");
+            return frit_node_fail_shape(node, 0, i, "a vector in f32, as long as the last dimension");
     }
     return FRIT_OK;
 }
@@ -172,7 +163,7 @@ frit_status frit_shape_concat(frit_node *node)
     bool fits = is_f32(b) && a->n_dims == b->n_dims && a->rows == b->rows && a->shape[0] == b->shape[0];
     for (int i = 1; fits && i < a->n_dims - 1; i++)
         fits = a->shape[i] == b->shape[i] || (b->shape[i] == 1 && a->n_dims == 3);
-    if (!fits) return fail_shape(node, 0, 1, "the same shape but for the last dimension");
+    if (!fits) return frit_node_fail_shape(node, 0, 1, "the same shape but for the last dimension");
     node->shape[node->n_dims - 1] += last_dim(b);
     return FRIT_OK;
 }
@@ -183,7 +174,7 @@ frit_status frit_shape_scale_rows(frit_node *node)
     const frit_node *s = node->src[1];
     bool fits = is_f32(s) && s->n_dims == node->n_dims && s->rows == node->rows && last_dim(s) == 1;
     for (int i = 0; fits && i < node->n_dims - 1; i++) fits = s->shape[i] == node->shape[i];
-    return fits ? FRIT_OK : fail_shape(node, 0, 1, "one scale for each row");
+    return fits ? FRIT_OK : frit_node_fail_shape(node, 0, 1, "one scale for each row");
 }
 
 frit_status frit_shape_rms_match(frit_node *node)
@@ -198,7 +189,7 @@ frit_status frit_shape_mix_streams(frit_node *node)
     const frit_node *x = node->src[0], *c = node->src[1];
     const bool fits = is_f32(c) && x->n_dims == 3 && c->n_dims == 3 && c->rows == x->rows &&
                       c->shape[0] == x->shape[0] && c->shape[2] == x->shape[1];
-    if (!fits) return fail_shape(node, 0, 1, "[rows, n, size] and [rows, m, n]");
+    if (!fits) return frit_node_fail_shape(node, 0, 1, "[rows, n, size] and [rows, m, n]");
     node->shape[1] = c->shape[1];
     return FRIT_OK;
 }
@@ -213,7 +204,7 @@ frit_status frit_shape_heads(frit_node *node)
     FRIT_TRY(frit_shape_like_0(node));
     const frit_node *w = node->src[1];
     bool fits = node->n_dims == 3 && is_stack(w) && w->shape[0] == node->shape[1] && w->shape[2] == node->shape[2];
-    if (!fits) return fail_shape(node, 0, 1, "a matrix for each head with as many columns as x has");
+    if (!fits) return frit_node_fail_shape(node, 0, 1, "a matrix for each head with as many columns as x has");
     node->shape[2] = w->shape[1];
     return FRIT_OK;
 }
@@ -225,8 +216,8 @@ frit_status frit_shape_hyper(frit_node *node)
     if (!is_f32(x) || x->n_dims != 2 || n < 1 || n > 16 || (x->shape[1] != n && x->shape[1] != (2 + n) * n))
         return fail_value(node, 0, "numbers for n streams");
     const bool is_whole = x->shape[1] > n;
-    if (!is_vector(node->src[1], is_whole ? 3 : 1)) return fail_shape(node, 0, 1, "a scale of each part");
-    if (!is_vector(node->src[2], x->shape[1])) return fail_shape(node, 0, 2, "one bias for each number");
+    if (!is_vector(node->src[1], is_whole ? 3 : 1)) return frit_node_fail_shape(node, 0, 1, "a scale of each part");
+    if (!is_vector(node->src[2], x->shape[1])) return frit_node_fail_shape(node, 0, 2, "one bias for each number");
     node->rows = x->rows;
     node->n_dims = 2;
     node->shape[0] = x->shape[0];
@@ -240,7 +231,7 @@ frit_status frit_shape_route(frit_node *node)
     const frit_route *r = &node->route;
     if (!is_f32(x) || x->n_dims != 2) return fail_value(node, 0, "a score for each expert");
     if (node->n_src == 2 && !is_vector(node->src[1], x->shape[1]))
-        return fail_shape(node, 0, 1, "one bias for each expert");
+        return frit_node_fail_shape(node, 0, 1, "one bias for each expert");
     bool grouped = r->n_groups > 1;
     if (r->n_used < 1 || r->n_used > x->shape[1] || r->gating <= FRIT_GATING_NONE || r->gating >= FRIT_GATING_COUNT)
         return frit_fail(FRIT_E_INVALID, "op route: %d of %lld experts are to be used", (int)r->n_used,
@@ -267,15 +258,15 @@ frit_status frit_shape_experts(frit_node *node)
     const frit_node *x = node->src[0], *w = node->src[1], *route = node->src[2];
     if (!is_f32(x) || x->n_dims < 2 || x->n_dims > 3) return fail_value(node, 0, "rows, or rows for each expert used");
     if (!is_route_for(route, x) || (x->n_dims == 3 && x->shape[1] != route->shape[2]))
-        return fail_shape(node, 0, 2, "the route of these rows");
+        return frit_node_fail_shape(node, 0, 2, "the route of these rows");
     if (!is_stack(w) || w->shape[2] != last_dim(x))
-        return fail_shape(node, 0, 1, "a matrix for each expert with as many columns as x has");
+        return frit_node_fail_shape(node, 0, 1, "a matrix for each expert with as many columns as x has");
     const frit_experts *e = &node->experts;
     if (e->begin < 0 || e->n < 1 || e->begin + (int64_t)e->n > w->shape[1])
         return fail_value(node, 1, "the rows that are asked for");
     const int64_t divisor = route->route.divisor > 0 ? route->route.divisor : 1;
     if ((route->src[0]->shape[1] - 1) / divisor >= w->shape[0])
-        return fail_shape(node, 1, 2, "a matrix for each expert that may be chosen");
+        return frit_node_fail_shape(node, 1, 2, "a matrix for each expert that may be chosen");
     node->rows = x->rows;
     node->n_dims = 3;
     node->shape[0] = x->shape[0];
@@ -323,7 +314,7 @@ frit_status frit_shape_mix(frit_node *node)
 {
     const frit_node *x = node->src[0], *route = node->src[1];
     bool fits = is_f32(x) && x->n_dims == 3 && is_route_for(route, x) && x->shape[1] == route->shape[2];
-    if (!fits) return fail_shape(node, 0, 1, "rows for each expert used, and their route");
+    if (!fits) return frit_node_fail_shape(node, 0, 1, "rows for each expert used, and their route");
     node->rows = x->rows;
     node->n_dims = 2;
     node->shape[0] = x->shape[0];
@@ -336,15 +327,16 @@ frit_status frit_shape_rope(frit_node *node)
     FRIT_TRY(frit_shape_like_0(node));
     if (node->n_dims != 3) return fail_value(node, 0, "[rows, heads, head size]");
     if (!frit_node_is_ids(node->src[1]) || node->src[1]->rows != node->rows)
-        return fail_shape(node, 0, 1, "one position for each row");
+        return frit_node_fail_shape(node, 0, 1, "one position for each row");
     int32_t dim = node->rope.dim;
     if (dim < 2 || dim % 2 != 0 || node->rope.offset < 0 || dim + (int64_t)node->rope.offset > node->shape[2])
         return frit_fail(FRIT_E_INVALID,
                          "op rope: %d elements of a head of %lld rotate, expected an even number up to the head size",
                          (int)dim, (long long)node->shape[2]);
-    if (!is_vector(node->src[2], dim / 2)) return fail_shape(node, 0, 2, "one frequency for each rotating pair");
+    if (!is_vector(node->src[2], dim / 2))
+        return frit_node_fail_shape(node, 0, 2, "one frequency for each rotating pair");
     if (node->n_src == 4 && !is_vector(node->src[3], dim / 2))
-        return fail_shape(node, 0, 3, "one factor for each rotating pair");
+        return frit_node_fail_shape(node, 0, 3, "one factor for each rotating pair");
     return FRIT_OK;
 }
 
@@ -355,7 +347,8 @@ frit_status frit_shape_kv_write(frit_node *node)
     bool fits = is_f32(v) && k->n_dims == 3 && v->n_dims == 3 && k->rows == v->rows && k->shape[0] == v->shape[0];
     return fits && k->shape[1] == v->shape[1]
                ? FRIT_OK
-               : fail_shape(node, 0, node->n_src - 1, "[rows, heads, head size] with the same rows and heads");
+               : frit_node_fail_shape(node, 0, node->n_src - 1,
+                                      "[rows, heads, head size] with the same rows and heads");
 }
 
 frit_status frit_shape_index_write(frit_node *node)
@@ -371,9 +364,9 @@ frit_status frit_shape_choose(frit_node *node)
     if (written->op != FRIT_OP_INDEX_WRITE || written->layer != node->choose.layer)
         return fail_value(node, 2, "what index_write gives, of the same layer");
     if (q->rows != written->rows || q->shape[2] != written->shape[2])
-        return fail_shape(node, 0, 2, "the same rows and size");
+        return frit_node_fail_shape(node, 0, 2, "the same rows and size");
     if (!is_f32(w) || w->n_dims != 2 || w->rows != q->rows || w->shape[1] != q->shape[1])
-        return fail_shape(node, 0, 1, "one weight for each head");
+        return frit_node_fail_shape(node, 0, 1, "one weight for each head");
     if (node->choose.n < 1)
         return frit_fail(FRIT_E_INVALID, "op choose: %d positions are to be chosen", (int)node->choose.n);
     node->rows = q->rows;
@@ -400,7 +393,7 @@ static frit_status check_attend(frit_node *node)
         return frit_fail(FRIT_E_INVALID, "op attend: layer %d reads what was written for layer %d",
                          (int)node->attend.layer, (int)written->layer);
     bool fits = q->rows == written->rows && q->shape[2] == written->shape[2] && q->shape[1] % written->shape[1] == 0;
-    if (!fits) return fail_shape(node, 0, 1, "the same rows and head size, and a multiple of the heads");
+    if (!fits) return frit_node_fail_shape(node, 0, 1, "the same rows and head size, and a multiple of the heads");
     const bool apart = written->n_src == 2;   // values are not in the keys
     const int64_t v_dim = apart ? written->src[1]->shape[2] : written->shape[2];
     if (apart ? node->shape[2] != v_dim : node->shape[2] < 1 || node->shape[2] > v_dim)
@@ -415,7 +408,8 @@ frit_status frit_shape_attend(frit_node *node)
     const frit_node *more = node->n_src == 3 ? node->src[2] : NULL;
     const int32_t reach = node->attend.reach;
     if (reach == 0)
-        return !more || is_vector(more, node->shape[1]) ? FRIT_OK : fail_shape(node, 0, 2, "one sink for each head");
+        return !more || is_vector(more, node->shape[1]) ? FRIT_OK
+                                                        : frit_node_fail_shape(node, 0, 2, "one sink for each head");
     const bool fits = more && is_f32(more) && more->rows == FRIT_SHAPE_FIXED && more->n_dims == 2 && reach > 0 &&
                       more->shape[0] == node->shape[1] && more->shape[1] == 2 * (int64_t)reach + 1;
     if (fits) return FRIT_OK;
@@ -431,7 +425,7 @@ frit_status frit_shape_choose_blocks(frit_node *node)
     if (written->op != FRIT_OP_INDEX_WRITE || written->layer != choose->layer)
         return fail_value(node, 1, "what index_write gives, of the same layer");
     if (q->rows != written->rows || q->shape[2] != written->shape[2])
-        return fail_shape(node, 0, 1, "the same rows and size");
+        return frit_node_fail_shape(node, 0, 1, "the same rows and size");
     if (choose->n < 1 || choose->block < 1 || choose->n_latest < 1 || choose->n_latest > choose->n)
         return frit_fail(FRIT_E_INVALID,
                          "op choose_blocks: %d blocks of %d positions are to be chosen, %d of them the "
@@ -465,8 +459,8 @@ frit_status frit_shape_attend_blocks(frit_node *node)
     if (written->op != FRIT_OP_KV_WRITE || written->n_src != 1 || written->layer != attend->layer)
         return fail_value(node, 1, "keys that are values, written to the same layer");
     if (q->rows != written->rows || written->shape[1] != 2 || q->shape[2] != written->shape[2])
-        return fail_shape(node, 0, 1, "the same rows and head size, and two heads");
-    if (!is_vector(node->src[2], q->shape[1])) return fail_shape(node, 0, 2, "one sink for each head");
+        return frit_node_fail_shape(node, 0, 1, "the same rows and head size, and two heads");
+    if (!is_vector(node->src[2], q->shape[1])) return frit_node_fail_shape(node, 0, 2, "one sink for each head");
     if (node->n_src > 3 && (node->src[3]->op != FRIT_OP_CHOOSE || node->src[3]->rows != q->rows))
         return fail_value(node, 3, "what choose gives");
     if (attend->window < 1 || attend->block < 1)
@@ -498,7 +492,8 @@ frit_status frit_shape_attend_relative(frit_node *node)
     for (int i = 1; i < 5 && fits; i++)
         fits = is_f32(node->src[i]) && node->src[i]->rows == q->rows && node->src[i]->n_dims == 3 &&
                node->src[i]->shape[0] == q->shape[0] && node->src[i]->shape[1] == q->shape[1];
-    if (!fits || k->shape[2] != q->shape[2]) return fail_shape(node, 0, 1, "queries, keys and values of equal heads");
+    if (!fits || k->shape[2] != q->shape[2])
+        return frit_node_fail_shape(node, 0, 1, "queries, keys and values of equal heads");
     const int64_t n = 2 * (int64_t)relate->span;
     if (relate->span < 2 || relate->n_distances < 0 || node->src[3]->shape[2] != n || node->src[4]->shape[2] != n)
         return frit_fail(FRIT_E_INVALID, "op attend_relative: %d buckets of a side, expected terms for %lld buckets",
@@ -511,7 +506,8 @@ frit_status frit_shape_take_rows(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
     const frit_node *rows = node->src[1];
-    if (!frit_node_is_ids(rows) || node->n_dims < 1) return fail_shape(node, 0, 1, "rows, and indices of some of them");
+    if (!frit_node_is_ids(rows) || node->n_dims < 1)
+        return frit_node_fail_shape(node, 0, 1, "rows, and indices of some of them");
     node->rows = rows->rows;
     node->shape[0] = rows->shape[0];
     return FRIT_OK;
@@ -530,7 +526,7 @@ frit_status frit_shape_adapt_down(frit_node *node)
     if (!frit_node_is_ids(x) && (!is_f32(x) || x->n_dims < 2 || (x->n_dims > 2 && !route)))
         return fail_value(node, 0, "rows of a matrix's product, or ids");
     if (route && (!is_route_for(route, x) || (x->n_dims == 3 && x->shape[1] != route->shape[2])))
-        return fail_shape(node, 0, 1, "the route of these rows");
+        return frit_node_fail_shape(node, 0, 1, "the route of these rows");
     node->rows = x->rows;
     node->n_dims = 0;
     node->shape[node->n_dims++] = x->shape[0];
@@ -545,8 +541,9 @@ frit_status frit_shape_adapt_up(frit_node *node)
     const frit_node *h = node->src[1];
     bool fits = is_f32(h) && h->n_dims == node->n_dims && h->rows == node->rows && last_dim(h) == node->adapted[0].n_h;
     for (int i = 0; fits && i < node->n_dims - 1; i++) fits = h->shape[i] == node->shape[i];
-    if (!fits) return fail_shape(node, 0, 1, "the rows that adapt_down makes for this matrix");
-    if (node->n_src == 3 && !is_route_for(node->src[2], h)) return fail_shape(node, 1, 2, "the route of these rows");
+    if (!fits) return frit_node_fail_shape(node, 0, 1, "the rows that adapt_down makes for this matrix");
+    if (node->n_src == 3 && !is_route_for(node->src[2], h))
+        return frit_node_fail_shape(node, 1, 2, "the route of these rows");
     return FRIT_OK;
 }
 

@@ -155,6 +155,49 @@ static void attend_relative_adds_terms_by_distance(void **state)
     expect(&w, (float[]){15, 17.3105858F}, 2);
 }
 
+// The first two rows are one segment, the third another. Row 0 sees scores of 0 and 1, row 1 equal ones.
+static void attend_rows_sees_its_segment(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 3);
+    frit_node *q = given_heads(&w, (float[]){2, 0, 5}, 1, 1), *k = given_heads(&w, (float[]){0, 1, 3}, 1, 1);
+    frit_node *v = given_heads(&w, (float[]){10, 20, 7}, 1, 1), *segments = world_given_rows(&w, (float[]){4, 4, 5}, 1);
+    w.graph.output = frit_attend_rows(&w.graph, q, k, v, segments, 0.5F);
+    expect(&w, (float[]){17.3105858F, 15, 7}, 3);
+}
+
+static void rope_angles_rotates_by_given_cosines_and_sines(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 1);
+    frit_node *x = given_heads(&w, (float[]){1, 2, 3, 4, 9}, 1, 5);
+    frit_node *turns = world_given_rows(&w, (float[]){0, 0.6F, 1, 0.8F}, 4);
+    w.graph.output = frit_rotate_by(&w.graph, x, turns, (frit_rope){.style = FRIT_ROPE_NEOX, .dim = 4});
+    expect(&w, (float[]){-3, 2 * 0.6F - 4 * 0.8F, 1, 2 * 0.8F + 4 * 0.6F, 9}, 5);
+}
+
+static void embed_mix_adds_rows_of_a_table(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 2);
+    frit_node *table = given_matrix(&w, (float[]){1, 2, 10, 20, 100, 200}, 3, 2);
+    w.graph.output = frit_embed_mix(&w.graph, table, world_given_rows(&w, (float[]){2, 0, 0.5F, 2, 1, 1, 1, 0}, 4));
+    expect(&w, (float[]){52, 104, 10, 20}, 4);
+}
+
+static void take_blocks_joins_consecutive_rows(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 4);   // outputs of rows 0 and 2
+    frit_node *x = world_given_rows(&w, (float[]){1, 2, 3, 4, 5, 6, 7, 8}, 2);
+    w.graph.output = frit_take_blocks(&w.graph, x, w.out_node, 2);
+    expect(&w, (float[]){1, 2, 3, 4, 5, 6, 7, 8}, 8);
+}
+
 static void far_distances_share_logarithmic_buckets(void **state)
 {
     (void)state;
@@ -532,6 +575,10 @@ int main(void)
         cmocka_unit_test(mix_streams_adds_vectors_of_a_row_with_its_own_weights),
         cmocka_unit_test(xielu_is_a_parabola_above_zero_and_an_exponential_below),
         cmocka_unit_test(attend_relative_adds_terms_by_distance),
+        cmocka_unit_test(attend_rows_sees_its_segment),
+        cmocka_unit_test(rope_angles_rotates_by_given_cosines_and_sines),
+        cmocka_unit_test(embed_mix_adds_rows_of_a_table),
+        cmocka_unit_test(take_blocks_joins_consecutive_rows),
         cmocka_unit_test(far_distances_share_logarithmic_buckets),
         cmocka_unit_test(glu_gates_the_second_source_by_the_first),
         cmocka_unit_test(rope_rotates_by_known_angles_in_both_styles),

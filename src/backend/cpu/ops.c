@@ -97,6 +97,7 @@ const frit_task_fn frit_cpu_references[FRIT_OP_COUNT] = {
 // clang-format off
 const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_EMBED]      = {.matrices = 1 << 0},
+    [FRIT_OP_EMBED_MIX]  = {.matrices = 1 << 0, .workspace_bytes = frit_ref_embed_mix_workspace_bytes},
     [FRIT_OP_LINEAR]     = {PRODUCT(linear), .matrices = 1 << 1},
     [FRIT_OP_RMS_NORM]   = {FAST(rms_norm, frit_pieces_of_norm), .fused = frit_fused_norm},
     [FRIT_OP_LAYER_NORM] = {FAST(layer_norm, frit_pieces_of_norm), .fused = frit_fused_norm},
@@ -137,6 +138,8 @@ const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT] = {
     [FRIT_OP_ATTEND_BLOCKS] = {.workspace_bytes = frit_ref_attend_blocks_workspace_bytes},
     [FRIT_OP_ATTEND_RELATIVE] = {FAST(attend_relative, frit_attend_relative_pieces),
                              .workspace_bytes = frit_attend_relative_workspace_bytes},
+    [FRIT_OP_ATTEND_ROWS] = {FAST(attend_rows, frit_attend_rows_pieces),
+                            .workspace_bytes = frit_attend_rows_workspace_bytes},
     [FRIT_OP_CONV]       = {FAST(conv, frit_conv_pieces), .workspace_bytes = frit_conv_workspace_bytes},
     [FRIT_OP_SCAN]       = {FAST(scan, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
     [FRIT_OP_DELTA]      = {FAST(delta, frit_state_pieces), .workspace_bytes = frit_state_workspace_bytes},
