@@ -34,6 +34,8 @@ typedef struct frit_key_default {
     double value;
 } frit_key_default;
 
+typedef struct frit_media_arch frit_media_arch;   // media.h
+
 struct frit_arch {
     const char *name;    // general.architecture
     const char *title;   // shown to users: "Llama 1 to 3, Mistral"
@@ -48,16 +50,17 @@ struct frit_arch {
     frit_act act;   // of the feed-forward
     frit_attention_options attention;
     frit_windows windows;
-    frit_gating gating;        // used if the file has none; NONE: softmax
-    bool expert_normalize;     // the weights of the chosen experts are divided by their sum
-    bool norm_embedding;       // a norm without weights after the embedding
-    bool is_encoder;           // bidirectional; the result is hidden states, or logits of a masked-LM head
-    bool is_encoder_decoder;   // the encoder's layers, then the decoder's, with cross attention
-    bool ranks_by_mean;        // the classification head reads the mean with GELU, not the first token with tanh
-    bool averages_shared;      // the output of routed and shared experts is averaged, not added
-    bool ranks_by_gelu;        // the classification head reads the first token with GELU
-    bool no_out_norm;          // no final norm, because layers end with one
-    bool qkv_in_thirds;        // fused q, k and v begin at thirds of the rows, whatever their sizes
+    frit_gating gating;             // used if the file has none; NONE: softmax
+    bool expert_normalize;          // the weights of the chosen experts are divided by their sum
+    bool norm_embedding;            // a norm without weights after the embedding
+    bool is_encoder;                // bidirectional; the result is hidden states, or logits of a masked-LM head
+    bool is_encoder_decoder;        // the encoder's layers, then the decoder's, with cross attention
+    bool ranks_by_mean;             // the classification head reads the mean with GELU, not the first token with tanh
+    bool averages_shared;           // the output of routed and shared experts is averaged, not added
+    bool ranks_by_gelu;             // the classification head reads the first token with GELU
+    bool no_out_norm;               // no final norm, because layers end with one
+    bool qkv_in_thirds;             // fused q, k and v begin at thirds of the rows, whatever their sizes
+    const frit_media_arch *media;   // of an encoder of pictures (media.h); NULL: rows are tokens
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, if more than `act` is applied
     frit_node *(*begin)(frit_build *b, frit_node *x);   // from the embeddings to the first layer's input; may be NULL
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);

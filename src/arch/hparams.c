@@ -37,6 +37,7 @@ static const hparam rows[] = {
     {"embedding_length",                     INT,   MODEL(n_embd),          1,    1 << 20, 0,     REQUIRED},
     {"embedding_length_input",               INT,   MODEL(n_embd_in),       1,    1 << 20, 0,     CHOSEN},
     {"embedding_length_out",                 INT,   MODEL(n_embd_out),      1,    1 << 20, 0,     CHOSEN},
+    {"spatial_merge_size",                   INT,   MODEL(media.merge),     1,    64,      1,     CHOSEN},
     {"vocab_size",                           INT,   MODEL(n_vocab),         1,    1 << 24, 0,     0},
     {"attention.layer_norm_rms_epsilon",     FLOAT, MODEL(rms_eps),         0,    1,       0,     0},
     {"attention.layer_norm_epsilon",         FLOAT, MODEL(layer_norm_eps),  0,    1,       0,     0},
@@ -391,7 +392,7 @@ static frit_status complete_eps(reader *r)
 // Sets the size of the vocabulary: from the file's key, its list of tokens, or the embedding table.
 static frit_status complete_vocab(reader *r)
 {
-    if (r->hp->n_vocab > 0) return FRIT_OK;
+    if (r->hp->n_vocab > 0 || r->arch->media) return FRIT_OK;
     const frit_value *tokens = frit_meta_find(&r->ckpt->meta, "tokenizer.ggml.tokens");
     const frit_tensor *table = frit_checkpoint_find(r->ckpt, "token_embd.weight");
     uint64_t n = 0;

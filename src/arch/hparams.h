@@ -80,6 +80,11 @@ typedef struct frit_index_params {
     frit_rope_style rope_style;
 } frit_index_params;
 
+// Encoders of pictures: media.h.
+typedef struct frit_media_params {
+    int32_t merge;   // patches on a side of the block that a row of the text stands for
+} frit_media_params;
+
 typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;
 
 typedef struct frit_hparams {
@@ -140,6 +145,7 @@ typedef struct frit_hparams {
     int32_t res_bank_interval;           // layers between entries of the residual bank; 0: no bank
     float situ_beta, situ_linear_beta;   // caps of SiTU's gate and up; situ_linear_beta 0: no cap
     frit_index_params index;
+    frit_media_params media;
     frit_recurrent_params recurrent;
     frit_rope_params rope, rope_swa;              // rope_swa: of layers with a window
     bool is_swa_plain;                            // RoPE of layers with a window is not scaled

@@ -43,6 +43,10 @@ typedef struct frit_compressor_weights {   // of keys of blocks: deepseek4.c
     frit_weight kv, gate, biases, norm;
 } frit_compressor_weights;
 
+typedef struct frit_media_weights {   // of encoders of pictures: media.h
+    frit_weight patch, merge_in, merge_out;
+} frit_media_weights;
+
 typedef struct frit_next_weights {   // of layers for multi-token prediction: mtp.c
     frit_weight proj, embd_norm, hidden_norm, tok_embd, lm_head, out_norm;
 } frit_next_weights;
@@ -98,6 +102,7 @@ typedef struct frit_weights {
         layer_proj_norm;     // per-layer embeddings of all layers, and their projection of x
     frit_weight res_score;   // of the residual bank after the last layer
     frit_hyper_weights out_hyper;
+    frit_media_weights media;
     frit_layer *layers;    // [n_layer + n_layer_next]
     bool has_next;         // the first layer for multi-token prediction is bound
     const char *no_next;   // the reason if it is not bound; NULL: the file has none
@@ -109,6 +114,7 @@ typedef enum frit_dim {
     FRIT_DIM_N_VOCAB,
     FRIT_DIM_N_EMBD,
     FRIT_DIM_EMBD_IN,    // of the table of embeddings
+    FRIT_DIM_MERGED,     // of the rows of a block of patches, side by side
     FRIT_DIM_EMBD_OUT,   // of the last hidden state after its projection
     FRIT_DIM_N_CTX,
     FRIT_DIM_N_FF,

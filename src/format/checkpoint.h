@@ -42,9 +42,15 @@ typedef struct frit_checkpoint {
     frit_arena arena;   // owns the arrays, names and rewritten tensors
 } frit_checkpoint;
 
+typedef enum frit_checkpoint_part {
+    FRIT_CHECKPOINT_TEXT,
+    FRIT_CHECKPOINT_VISION,   // the encoder of pictures
+} frit_checkpoint_part;
+
 typedef struct frit_checkpoint_options {
     bool no_mmap;
-    bool one_shard;   // do not look for the other parts of a split set
+    frit_checkpoint_part part;   // which part of a multimodal model's folder is read
+    bool one_shard;              // do not look for the other parts of a split set
     frit_progress_fn progress;
     void *progress_ctx;
     const frit_log *log;

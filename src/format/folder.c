@@ -496,8 +496,9 @@ static frit_status read_folder(folder *f)
     frit_checkpoint *ckpt = f->hf.ckpt;
     f->hf.find = find_tensor;
     FRIT_TRY(frit_hf_read_config(&f->hf));
-    FRIT_TRY(frit_hf_add_pooling(&f->hf, ckpt->path, f->options));
-    FRIT_TRY(frit_hf_add_sampling(&f->hf, ckpt->path));
+    const bool is_text = f->hf.part == FRIT_CHECKPOINT_TEXT;
+    if (is_text) FRIT_TRY(frit_hf_add_pooling(&f->hf, ckpt->path, f->options));
+    if (is_text) FRIT_TRY(frit_hf_add_sampling(&f->hf, ckpt->path));
     FRIT_TRY(frit_hf_quant_read(&f->quant, &f->hf));
     FRIT_TRY(add_name(ckpt));
     FRIT_TRY(add_tokenizer(f));
@@ -540,7 +541,8 @@ static frit_status open_folder(frit_checkpoint *ckpt, const char *path, const fr
         config_path.failed ? frit_fail_memory(config_path.len, "a path") : load_config(path, config_path.data, &config);
     if (status == FRIT_OK) {
         ckpt->format = "safetensors";
-        folder f = {.hf = {.ckpt = ckpt, .path = config_path.data, .config = config}, .options = options};
+        folder f = {.hf = {.ckpt = ckpt, .path = config_path.data, .part = options->part, .config = config},
+                    .options = options};
         status = read_folder(&f);
         free(f.entries);
         frit_map_free(&f.index);

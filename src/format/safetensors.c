@@ -271,19 +271,19 @@ frit_status frit_safetensors_to_tensor(const frit_safetensors_entry *entry, frit
     if (dtype < 0)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has the type %s, which is not supported",
                               entry->path, entry->name, entry->type);
-    if (entry->n_dims > FRIT_MAX_DIMS)
-        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has %d dimensions, at most %d are supported",
-                              entry->path, entry->name, entry->n_dims, FRIT_MAX_DIMS);
     if (entry->n_bytes == 0)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: tensor '%s' is empty: one of its dimensions is 0", entry->path,
                               entry->name);
+    // Filters over frames have five dimensions; what is beyond the fourth is one dimension with it.
+    const int n_dims = entry->n_dims < FRIT_MAX_DIMS ? entry->n_dims : FRIT_MAX_DIMS;
     *tensor = (frit_tensor){.name = entry->name,
                             .dtype = (frit_dtype)dtype,
-                            .n_dims = entry->n_dims > 0 ? entry->n_dims : 1,   // a scalar becomes [1]
+                            .n_dims = n_dims > 0 ? n_dims : 1,   // a scalar becomes [1]
                             .shape = {1, 1, 1, 1},
                             .data = entry->data,
                             .n_bytes = entry->n_bytes};
-    for (int i = 0; i < entry->n_dims; i++) tensor->shape[i] = entry->shape[i];
+    for (int i = 0; i < n_dims; i++) tensor->shape[i] = entry->shape[i];
+    for (int i = n_dims; i < entry->n_dims; i++) tensor->shape[n_dims - 1] *= entry->shape[i];
     return FRIT_OK;
 }
 

@@ -52,7 +52,6 @@ static const struct {
     {"{\"a\":" ENTRY("F32", "[1,1.0]", 0, 4) "}", 4, FRIT_E_FORMAT, "dimension 1 of tensor 'a'"},
     {"{\"a\":" ENTRY("F32", "[\"1\"]", 0, 4) "}", 4, FRIT_E_FORMAT, "dimension 0 of tensor 'a'"},
     {"{\"a\":" ENTRY("F32", "[99999999999999999999]", 0, 4) "}", 4, FRIT_E_FORMAT, "not valid JSON"},
-    {"{\"a\":" ENTRY("F32", "[1,1,1,1,1]", 0, 4) "}", 4, FRIT_E_UNSUPPORTED, "has 5 dimensions"},
     {"{\"a\":" ENTRY("F32", "[1,1,1,1,1,1,1,1,1]", 0, 4) "}", 4, FRIT_E_FORMAT, "has 9 dimensions"},
     {"{\"a\":" ENTRY("F32", "[0]", 0, 0) "}", 0, FRIT_E_UNSUPPORTED, "is empty"},
     {"{\"a\":" ENTRY("F32", "[4294967296,4294967296]", 0, 0) "}", 0, FRIT_E_FORMAT, "more than 2^64"},

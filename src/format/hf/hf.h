@@ -117,6 +117,8 @@ extern const frit_hf_names frit_hf_decoder;    // names that most families share
 extern const frit_hf_names frit_hf_no_names;   // no shared names
 
 const frit_hf_family *frit_hf_family_get(size_t i);   // NULL beyond the end
+// Families of encoders of pictures; model_type is that of the whole model.
+const frit_hf_family *frit_hf_vision_get(size_t i);
 // Row i of the family's own rows followed by the shared rows that they do not replace; NULL beyond the end.
 const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i);
 const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i);
@@ -126,7 +128,8 @@ const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i)
 // A config.json that is read into a checkpoint.
 struct frit_hf {
     frit_checkpoint *ckpt;
-    const char *path;      // of config.json
+    const char *path;   // of config.json
+    frit_checkpoint_part part;
     json_t *config;        // of the text model, completed by hf_class.c
     const json_t *whole;   // the whole file: equal to config, or the object with text_config
     const frit_hf_family *family;
@@ -153,7 +156,8 @@ const char *frit_hf_text_type(const json_t *whole);
 enum { FRIT_HF_NAME_BYTES = 64 };
 const char *frit_hf_spelling(const frit_hf *hf, const json_t *object, const char *name, char text[FRIT_HF_NAME_BYTES]);
 
-// hf_config.c: sets hf->config to the text model, finds its family, and writes its keys into the checkpoint's metadata.
+// hf_config.c: sets hf->config to the text model or the encoder, finds its family, and writes its keys into the
+// checkpoint's metadata.
 frit_status frit_hf_read_config(frit_hf *hf);
 // Getters. `where` names the object in errors: "" or "rope_scaling.". Absent and null leave *out unchanged.
 frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const char *where, const char *name,
@@ -178,6 +182,7 @@ frit_status frit_hf_add_list(const frit_hf *hf, const char *key, const uint32_t 
 
 // hf_rewrite.c: rewrites that more than one family needs.
 frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias);     // to weights
+frit_status frit_hf_flatten(const frit_hf *hf, frit_tensor *tensor, bool is_bias);     // filters become rows
 frit_status frit_hf_transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bias);   // weights
 // Gate and up of the shared expert, or of the feed-forward, are one matrix: the tensor keeps the gate, and up is added
 // as another tensor.

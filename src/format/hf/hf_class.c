@@ -16,6 +16,7 @@ static const struct {
     const char *model_type, *text;
 } rows[] = {
 #include "format/hf/hf_classes.def"
+#include "format/hf/hf_vision_classes.def"
 };
 
 static const char *find(row_kind kind, const char *model_type)

@@ -325,9 +325,36 @@ static frit_status check_token_ids(const frit_hf *hf)
     return FRIT_OK;
 }
 
+// Writes the keys of the encoder of pictures, which vision_config describes.
+static frit_status read_vision(frit_hf *hf)
+{
+    char type[128];
+    const char *whole_type = NULL;
+    hf->whole = hf->config;
+    hf->config = json_object_get(hf->whole, "vision_config");
+    FRIT_TRY(frit_hf_get_text(hf, hf->whole, "", "model_type", &whole_type));
+    if (!json_is_object(hf->config) || !whole_type)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no vision_config; the model takes no pictures", hf->path);
+    for (size_t i = 0; (hf->family = frit_hf_vision_get(i)); i++)
+        if (strcmp(hf->family->model_type, whole_type) == 0) break;
+    if (!hf->family)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: pictures of a model of type '%.60s' are not supported", hf->path,
+                              whole_type);
+    snprintf(type, sizeof type, "%s_vision", whole_type);
+    FRIT_TRY(frit_hf_complete(hf->config, hf->path, type));
+    FRIT_TRY(check_act(hf));
+    FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "general.architecture", hf->family->arch));
+    const frit_hf_key *row;
+    for (size_t i = 0; (row = frit_hf_key_get(hf->family, i)); i++)
+        FRIT_TRY(frit_hf_add_row(hf, hf->config, "vision_config.", row));
+    FRIT_TRY(check_heads(hf));
+    return hf->family->more ? hf->family->more(hf) : FRIT_OK;
+}
+
 frit_status frit_hf_read_config(frit_hf *hf)
 {
     if (!json_is_object(hf->config)) return frit_fail_file(FRIT_E_FORMAT, "%s: not a JSON object", hf->path);
+    if (hf->part == FRIT_CHECKPOINT_VISION) return read_vision(hf);
     hf->whole = hf->config;
     hf->family = find_family(hf->config);
     // Multimodal models contain a text model.

@@ -148,8 +148,15 @@
     X(xlm_roberta)
 // clang-format on
 
+// clang-format off
+#define VISIONS(X) \
+    X(qwen2_5_vl_vision) \
+    X(qwen2_vl_vision)
+// clang-format on
+
 #define DECLARE(name) extern const frit_hf_family frit_hf_##name;
 FAMILIES(DECLARE)
+VISIONS(DECLARE)
 #undef DECLARE
 
 const frit_hf_family *frit_hf_family_get(size_t i)
@@ -157,6 +164,16 @@ const frit_hf_family *frit_hf_family_get(size_t i)
     static const frit_hf_family *const families[] = {
 #define ROW(name) &frit_hf_##name,
         FAMILIES(ROW)
+#undef ROW
+    };
+    return i < FRIT_COUNT(families) ? families[i] : NULL;
+}
+
+const frit_hf_family *frit_hf_vision_get(size_t i)
+{
+    static const frit_hf_family *const families[] = {
+#define ROW(name) &frit_hf_##name,
+        VISIONS(ROW)
 #undef ROW
     };
     return i < FRIT_COUNT(families) ? families[i] : NULL;

@@ -27,6 +27,14 @@ frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias
     return FRIT_OK;
 }
 
+frit_status frit_hf_flatten(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+{
+    (void)hf;
+    for (int i = 2; i < tensor->n_dims && !is_bias; i++) tensor->shape[1] *= tensor->shape[i], tensor->shape[i] = 1;
+    if (tensor->n_dims > 2 && !is_bias) tensor->n_dims = 2;
+    return FRIT_OK;
+}
+
 frit_status frit_hf_transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     return is_bias ? FRIT_OK : frit_transpose(&hf->ckpt->arena, tensor);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// arch/media.h: encoders of pictures: a list of weights and a layer function, as for other architectures (arch.h).
+//
+// The rows of a step are patches of a picture instead of tokens. Each row brings what the encoder reads, one after the
+// other: the pixels of its patch, the cosines and sines of its rotation (op rope_angles), and the number of its window
+// (op attend_rows). The results are the rows that stand for the picture in a text: each is computed from a block of
+// consecutive rows, which is why rows are placed block by block.
+//
+//     frit_media_count(arch, hp, grid, &size);              rows and results of a picture of this size
+//     frit_media_place(arch, hp, grid, pixels, &rows);      fills the input of its rows
+//     frit_media_build(&graph, arch, hp, &weights);         writes the graph of a step
+#pragma once
+#include "arch/arch.h"
+
+typedef struct frit_media_grid {   // of a picture, in patches
+    int32_t height, width;
+} frit_media_grid;
+
+typedef struct frit_media_size {
+    int64_t n_rows, n_outs;
+} frit_media_size;
+
+typedef struct frit_patch_place {   // of a row
+    int32_t patch;                  // its pixels: index in the processor's order
+    int32_t y, x;                   // in the grid
+    int32_t segment;                // number of its window
+} frit_patch_place;
+
+// The input of a picture's rows.
+typedef struct frit_media_rows {
+    float *given;        // [n_rows, frit_media_width]
+    int32_t *out_rows;   // [n_outs]: the first row of the block that each result is computed from
+} frit_media_rows;
+
+struct frit_media_arch {
+    bool has_turns, has_segments;
+    // Places the rows and the blocks. The grid's sides are multiples of hp->media.merge.
+    void (*place)(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows);
+};
+
+const frit_arch *frit_media_arch_find(const char *name);   // NULL if unknown
+
+// FRIT_E_INVALID if a side of the grid is no multiple of the encoder's blocks.
+frit_status frit_media_count(const frit_arch *arch, const frit_hparams *hp, frit_media_grid grid, frit_media_size *out);
+int64_t frit_media_width(const frit_arch *arch, const frit_hparams *hp);   // floats that each row brings
+// pixels [patches, n_embd_in], in the order of the model's processor.
+frit_status frit_media_place(const frit_arch *arch, const frit_hparams *hp, frit_media_grid grid, const float *pixels,
+                             const frit_media_rows *out);
+// The output is [n_outs, frit_hidden_width].
+frit_status frit_media_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights);
+
+// A layer: x + attention(norm(x)), then x + feed_forward(norm(x)).
+frit_node *frit_media_layer(frit_build *b, const frit_layer *w, frit_node *x);
+// The result of Qwen's encoders: a norm, blocks of merge * merge rows side by side, two matrices with GELU between.
+frit_node *frit_media_merge(frit_build *b, frit_node *x);

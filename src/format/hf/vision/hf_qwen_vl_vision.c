@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// The encoders of Qwen2-VL and Qwen2.5-VL.
+#include "format/hf/hf_rows.h"
+
+static frit_status get(const frit_hf *hf, const char *name, double *out)
+{
+    *out = 0;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "vision_config.", name, FRIT_HF_WIDTH, out));
+    if (*out > 0) return FRIT_OK;
+    return frit_fail_file(FRIT_E_FORMAT, "%s: vision_config.%s is missing, expected a whole number from 1", hf->path,
+                          name);
+}
+
+// Writes the number of pixels of a patch.
+static frit_status add_pixels(const frit_hf *hf)
+{
+    double patch, channels, frames;
+    FRIT_TRY(get(hf, "patch_size", &patch));
+    FRIT_TRY(get(hf, "in_channels", &channels));
+    FRIT_TRY(get(hf, "temporal_patch_size", &frames));
+    const double n = patch * patch * channels * frames;
+    if (n > 1 << 20)
+        return frit_fail_file(FRIT_E_FORMAT, "%s: patches of %.0f numbers, expected at most %d", hf->path, n, 1 << 20);
+    return frit_hf_add_number(hf, "embedding_length_input", FRIT_HF_WIDTH, n);
+}
+
+static frit_status complete_2(const frit_hf *hf)
+{
+    double ratio = 0;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "vision_config.", "mlp_ratio", FRIT_HF_FACTOR, &ratio));
+    FRIT_TRY(frit_hf_add_number(hf, "feed_forward_length", FRIT_HF_WIDTH,
+                                (double)(int64_t)(frit_hf_written(hf, "embedding_length") * ratio)));
+    return add_pixels(hf);
+}
+
+// Writes the size of windows, in blocks of patches, and 0 for the layers without windows.
+static frit_status add_windows(const frit_hf *hf)
+{
+    double size, patch, merge;
+    FRIT_TRY(get(hf, "window_size", &size));
+    FRIT_TRY(get(hf, "patch_size", &patch));
+    FRIT_TRY(get(hf, "spatial_merge_size", &merge));
+    const size_t n = (size_t)frit_hf_written(hf, "block_count");
+    const uint32_t window = (uint32_t)(size / merge / patch);
+    if (window < 1)
+        return frit_fail_file(FRIT_E_FORMAT, "%s: vision_config.window_size is %.0f, expected at least %.0f", hf->path,
+                              size, merge * patch);
+    uint32_t *windows = frit_arena_new(&hf->ckpt->arena, uint32_t, n);
+    if (!windows) return frit_fail_memory(n * sizeof *windows, "the windows of layers");
+    for (size_t i = 0; i < n; i++) windows[i] = window;
+    const json_t *full = json_object_get(hf->config, "fullatt_block_indexes"), *index;
+    size_t i;
+    json_array_foreach(full, i, index)
+    {
+        const json_int_t layer = json_integer_value(index);
+        if (!json_is_integer(index) || layer < 0 || (size_t)layer >= n)
+            return frit_fail_file(FRIT_E_FORMAT,
+                                  "%s: vision_config.fullatt_block_indexes[%zu] is not one of the %zu layers", hf->path,
+                                  i, n);
+        windows[layer] = 0;
+    }
+    return frit_hf_add_array(hf, "attention.sliding_window", FRIT_VALUE_U32, windows, n);
+}
+
+static frit_status complete_2_5(const frit_hf *hf)
+{
+    FRIT_TRY(add_windows(hf));
+    return add_pixels(hf);
+}
+
+// clang-format off
+#define KEYS_OF_BOTH \
+    {NULL, "context_length", FRIT_HF_TOKENS, 1 << 20}, \
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED}, \
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED}, \
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED}, \
+    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD}, \
+    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED}, \
+    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM}, \
+    {"out_hidden_size", "embedding_length_out", FRIT_HF_WIDTH, FRIT_HF_NEEDED}, \
+    {"spatial_merge_size", "spatial_merge_size", FRIT_HF_WIDTH, FRIT_HF_NEEDED}
+
+#define TENSORS_OF_BOTH \
+    {.name = "visual.patch_embed.proj", .gguf = "patch_embd", .rewrite = frit_hf_flatten}, \
+    {.name = "visual.blocks.*.norm1", .gguf = "blk.*.attn_norm", .bias_if = FRIT_HF_MAYBE}, \
+    {.name = "visual.blocks.*.attn.qkv", .gguf = "blk.*.attn_qkv", .bias_if = FRIT_HF_ALWAYS}, \
+    {.name = "visual.blocks.*.attn.proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_ALWAYS}, \
+    {.name = "visual.blocks.*.norm2", .gguf = "blk.*.ffn_norm", .bias_if = FRIT_HF_MAYBE}, \
+    {.name = "visual.merger.ln_q", .gguf = "output_norm", .bias_if = FRIT_HF_MAYBE}, \
+    {.name = "visual.merger.mlp.0", .gguf = "merge_in", .bias_if = FRIT_HF_ALWAYS}, \
+    {.name = "visual.merger.mlp.2", .gguf = "merge_out", .bias_if = FRIT_HF_ALWAYS}
+
+static const frit_hf_key keys_2[] = {
+    KEYS_OF_BOTH,
+    {NULL, "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-6},
+};
+
+static const frit_hf_tensor tensors_2[] = {
+    TENSORS_OF_BOTH,
+    {.name = "visual.blocks.*.mlp.fc1", .gguf = "blk.*.ffn_up", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "visual.blocks.*.mlp.fc2", .gguf = "blk.*.ffn_down", .bias_if = FRIT_HF_ALWAYS},
+};
+
+static const frit_hf_key keys_2_5[] = {
+    KEYS_OF_BOTH,
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {NULL, "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-6},
+};
+
+static const frit_hf_tensor tensors_2_5[] = {
+    TENSORS_OF_BOTH,
+    {.name = "visual.blocks.*.mlp.gate_proj", .gguf = "blk.*.ffn_gate", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "visual.blocks.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "visual.blocks.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = FRIT_HF_ALWAYS},
+};
+
+#define BOTH_ARE \
+    .class_name = "", .prefix = "model.", .shared = &frit_hf_no_names, \
+    .ignored = "language_model.|layers.|embed_tokens.|norm.|lm_head."
+
+const frit_hf_family frit_hf_qwen2_vl_vision = {
+    .model_type = "qwen2_vl", .arch = "qwen2_vl_vision", .act = "quick_gelu", BOTH_ARE, .more = complete_2,
+    .own = {keys_2, FRIT_COUNT(keys_2), tensors_2, FRIT_COUNT(tensors_2)}};
+const frit_hf_family frit_hf_qwen2_5_vl_vision = {
+    .model_type = "qwen2_5_vl", .arch = "qwen2_5_vl_vision", .act = "silu", BOTH_ARE, .more = complete_2_5,
+    .own = {keys_2_5, FRIT_COUNT(keys_2_5), tensors_2_5, FRIT_COUNT(tensors_2_5)}};
+// clang-format on
