@@ -68,7 +68,9 @@ static inline void run_on_gpu(world *w, const gpu_cache *c, float *result)
 static inline double error_of(world *w)
 {
     gpu_cache c;
-    if (w->batch.n_rows <= 8 && w->graph.max_rows > 8) w->graph.max_rows = 8;   // without kernels for more rows
+    // A plan of few rows has other kernels: those of 1, 2, 4 and 8 rows.
+    for (int64_t n = 8; n >= w->batch.n_rows; n /= 2)
+        if (w->graph.max_rows > n) w->graph.max_rows = n;
     frit_webgpu_use_library(webgpu_library());
     if (!gpu) assert_ok(frit_backend_webgpu.open(&gpu, &(frit_device_options){.n_threads = 1}));
     const size_t n_states = (size_t)w->layer.spec.n_state * (size_t)w->batch.n_seqs;

@@ -161,6 +161,43 @@ static void compare_product(frit_dtype dtype, uint64_t seed, int64_t n_in, int64
     world_close(&w);
 }
 
+// Steps of one row, whose products compute a norm of it for themselves if only they read it.
+static void compare_normed(frit_dtype dtype, int64_t n_in, int64_t n_out, int kind)
+{
+    world w;
+    char what[96];
+    world_open(&w, 1, (int[][2]){{5, 1}}, (uint64_t)n_in);
+    source s = {.w = &w, .rows = world_rows(&w, WIDTH)};
+    frit_node *x = take(&s, n_in), *y[2];
+    frit_node *norm = frit_rms_norm(&w.graph, x, world_vector(&w, n_in), 1e-5F);
+    for (int k = 0; k < 2; k++) {
+        frit_tensor *a = world_tensor(&w, dtype, n_out, n_in, 0);
+        random_weights(&w.rng, dtype, (uint8_t *)(uintptr_t)a->data, n_out * n_in);
+        y[k] = frit_matmul(&w.graph, frit_weight_node(&w.graph, a), norm, kind == 1 ? world_vector(&w, n_out) : NULL);
+    }
+    w.graph.output = kind == 2 ? frit_glu(&w.graph, y[0], y[1], FRIT_ACT_SILU)
+                     : kind == 3
+                         ? frit_add(&w.graph, frit_mul(&w.graph, y[0], y[1]), frit_slice(&w.graph, norm, 0, n_out))
+                         : frit_mul(&w.graph, y[0], y[1]);
+    snprintf(what, sizeof what, "products of a norm, %s, %d x %d, kind %d", frit_dtype_get(dtype)->name, (int)n_out,
+             (int)n_in, kind);
+    compare(&w, 1e-7, what);   // products are multiplied with each other
+    world_close(&w);
+}
+
+static void products_of_norms_are_those_of_the_reference(void **state)
+{
+    static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16};
+    static const int64_t widths[] = {256, 512, 1280, 2560, 4096, 4352, 5120, 288};
+    (void)state;
+    require_webgpu();
+    for (size_t i = 0; i < FRIT_COUNT(widths); i++)
+        for (size_t t = 0; t < (is_full ? FRIT_COUNT(types) : 1); t++) {
+            const frit_dtype dtype = widths[i] % 256 == 0 ? types[(i + t) % FRIT_COUNT(types)] : FRIT_DTYPE_Q8_0;
+            compare_normed(dtype, widths[i], 40, (int)(i + t) % 4);
+        }
+}
+
 static bool has_products(frit_dtype dtype)
 {
     world w;
@@ -308,6 +345,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rotations_are_those_of_the_reference),
         cmocka_unit_test(products_of_all_types_are_those_of_the_reference),
         cmocka_unit_test(products_of_any_shape_are_those_of_the_reference),
+        cmocka_unit_test(products_of_norms_are_those_of_the_reference),
         cmocka_unit_test(short_rows_are_padded),
         cmocka_unit_test(caches_of_all_types_are_those_of_the_reference),
         cmocka_unit_test(attention_has_all_properties),

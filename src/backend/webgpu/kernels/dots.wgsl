@@ -8,12 +8,13 @@ fn dot8(a: vec4<u32>, b: vec4<u32>) -> i32 {
 
 fn unit_sum(code: codes, scale: vec4<f32>, high0: vec4<u32>, high1: vec4<u32>, low0: vec4<u32>, low1: vec4<u32>,
             sum: vec2<f32>) -> f32 {
+#if HAS_16
     let a = dot8(code.first, high0) * 128 + dot8(code.first, low0);
     let b = dot8(code.last, high1) * 128 + dot8(code.last, low1);
-#if HAS_16
     let y = f32(a) * scale.x + f32(b) * scale.y;
 #else
-    let y = f32(a + b) * scale.x;
+    let high = dot8(code.first, high0) + dot8(code.last, high1);
+    let y = f32(high * 128 + (dot8(code.first, low0) + dot8(code.last, low1))) * scale.x;
 #endif
 #if HAS_MIN
     return y + scale.z * sum.x + scale.w * sum.y;

@@ -53,6 +53,11 @@ enum {   // store.wgsl
     PARAM_STORE_TILES = 28
 };
 
+enum {   // normed_input.wgsl
+    PARAM_NORMED_INPUT_X = 26,
+    PARAM_NORMED_INPUT_EPSILON = 27
+};
+
 enum {   // dispatch.wgsl
     PARAM_DISPATCH_ROUTE = 0,
     PARAM_DISPATCH_USED = 1,
