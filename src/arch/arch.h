@@ -60,6 +60,7 @@ struct frit_arch {
     bool ranks_by_gelu;             // the classification head reads the first token with GELU
     bool no_out_norm;               // no final norm, because layers end with one
     bool qkv_in_thirds;             // fused q, k and v begin at thirds of the rows, whatever their sizes
+    bool reads_media;               // its text may have pictures
     const frit_media_arch *media;   // of an encoder of pictures (media.h); NULL: rows are tokens
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, if more than `act` is applied
     frit_node *(*begin)(frit_build *b, frit_node *x);   // from the embeddings to the first layer's input; may be NULL
@@ -92,6 +93,7 @@ typedef struct frit_build_options {
     bool hidden;                     // the output is the last hidden state after the final norm, not logits
     bool keeps_hidden;               // the output is logits, and the last hidden state of all rows is a result too
     bool encode;                     // of an encoder-decoder: the encoder; the output is hidden states
+    bool media;                      // rows may stand for pictures: each brings a flag, features and turns
     bool is_residual;                // `hidden` without the final norm
     int32_t first_layer;             // above 0: the graph begins with this layer, which reads rows that are given
     const frit_adapters *adapters;   // must outlive the graph; NULL: none
@@ -100,5 +102,7 @@ typedef struct frit_build_options {
 bool frit_arch_has_logits(const frit_arch *arch, const frit_weights *weights);
 // True if layers read nothing but the residual, so that a graph may begin with any of them.
 bool frit_arch_can_begin_later(const frit_arch *arch, const frit_hparams *hp);
+// True if rows of the model's text may be features of pictures (frit_build_options.media).
+bool frit_arch_reads_media(const frit_arch *arch, const frit_hparams *hp);
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                             const frit_build_options *options);

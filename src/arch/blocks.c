@@ -68,6 +68,7 @@ frit_node *frit_rope_heads_by(frit_build *b, frit_node *x, frit_rope rope)
     if (slides && (hp->is_swa_plain || dim != hp->rope.dim)) factors = &none;   // of layers without a window
     rope.dim = dim;
     rope.magnitude = table->magnitude;
+    if (b->turns) return frit_rotate_by(b->g, x, b->turns, rope);
     return frit_rotate(b->g, x, b->positions, weight(b, table->inv_freq), weight(b, factors->w), rope);
 }
 

@@ -21,7 +21,8 @@ typedef struct frit_build {
     frit_node *chosen;               // positions chosen by this layer's indexer or an earlier one; NULL: all
     bool attn_temp;                  // this layer uses the attention temperature
     int32_t n_state;                 // numbers of the layer's state that its ops use so far
-    frit_node *turns, *segments;     // of an encoder of pictures (media.h)
+    frit_node *turns;                // cosines and sines that rows bring; NULL: RoPE by positions
+    frit_node *segments;             // of an encoder of pictures (media.h)
     bool encodes;                    // the encoder of an encoder-decoder
     const frit_adapters *adapters;   // NULL: none
 } frit_build;

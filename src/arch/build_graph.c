@@ -47,6 +47,20 @@ static frit_node *build_embedding(frit_build *b)
     return b->embedding = x;
 }
 
+bool frit_arch_reads_media(const frit_arch *arch, const frit_hparams *hp)
+{
+    return arch->reads_media && !hp->is_next;
+}
+
+// Rows may stand for pictures. Then they bring features in place of their embedding, and with M-RoPE their rotation.
+static frit_node *place_media(frit_build *b, frit_node *x)
+{
+    const int64_t n = b->hp->n_embd, n_turns = frit_has_rope_axes(b->hp) ? b->hp->rope.dim : 0;
+    frit_node *given = frit_given_node(b->g, 1 + n + n_turns);
+    if (n_turns > 0) b->turns = frit_slice(b->g, given, 1 + n, n_turns);
+    return b->embedding = frit_place_rows(b->g, x, frit_slice(b->g, given, 0, 1 + n));
+}
+
 bool frit_arch_has_logits(const frit_arch *arch, const frit_weights *weights)
 {
     return !arch->is_encoder || frit_has(&weights->mlm_dense);
@@ -74,6 +88,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     b.tokens = frit_input_node(g, FRIT_INPUT_TOKENS);
     b.positions = frit_input_node(g, FRIT_INPUT_POSITIONS);
     frit_node *x = build_embedding(&b);
+    if (options && options->media) x = place_media(&b, x);
     if (hp->is_next) x = frit_next_input(&b, x);
     b.written = frit_arena_new(g->arena, frit_node *, (size_t)hp->n_layer);
     if (!b.written) return frit_fail_memory((size_t)hp->n_layer * sizeof *b.written, "a graph");

@@ -155,6 +155,12 @@ typedef struct frit_hparams {
     frit_layer_hparams *layers;                   // [n_layer + n_layer_next]
 } frit_hparams;
 
+// True if rotations of pictures depend on time, row and column (M-RoPE).
+static inline bool frit_has_rope_axes(const frit_hparams *hp)
+{
+    return hp->rope_sections[0] > 0 && hp->rope_sections[1] > 0;
+}
+
 // Returns the number of elements of the hidden states that an encoder gives.
 static inline int32_t frit_hidden_width(const frit_hparams *hp)
 {

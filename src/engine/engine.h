@@ -91,6 +91,7 @@ struct frit_engine {
     frit_step_cost cost;
     frit_engine_drafts drafts;
     frit_pick_runner *pick_runner;    // for devices that run no picks; NULL: all do
+    float *media_rows;                // [n_batch]: the input of a step with pictures (media.h); NULL: none had any
     struct frit_observer *observer;   // what steps are observed for (observe.h); NULL: nothing
 };
 

@@ -381,6 +381,11 @@ frit_node *frit_part_node(frit_graph *g, frit_node *x, frit_ranks ranks)
     return frit_node_new(g, (frit_node){.op = FRIT_OP_PART, .src = {x}, .ranks = ranks});
 }
 
+frit_node *frit_place_rows(frit_graph *g, frit_node *x, frit_node *soft)
+{
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_PLACE_ROWS, .src = {x, soft}});
+}
+
 frit_node *frit_take_blocks(frit_graph *g, frit_node *x, frit_node *rows, int32_t n)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_TAKE_BLOCKS, .src = {x, rows}, .n_taken = n});

@@ -340,6 +340,8 @@ typedef struct frit_rwkv {
 } frit_rwkv;
 frit_node *frit_rwkv_node(frit_graph *g, frit_rwkv sources, frit_state state);
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
+// x [T, n], soft [T, 1 + n]: rows of `soft` whose first number is not 0 replace those of x. [T, n]
+frit_node *frit_place_rows(frit_graph *g, frit_node *x, frit_node *soft);
 frit_node *frit_take_blocks(frit_graph *g, frit_node *x, frit_node *rows, int32_t n);   // x [T, m]: [rows, n m]
 // x [T, n_in], for experts also [T, k, n_in], or the ids of a table. route: for experts, else NULL. Result [T, n_h],
 // for experts [T, k, n_h].

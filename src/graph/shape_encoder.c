@@ -49,6 +49,14 @@ frit_status frit_shape_attend_rows(frit_node *node)
     return FRIT_OK;
 }
 
+frit_status frit_shape_place_rows(frit_node *node)
+{
+    const frit_node *x = node->src[0], *soft = node->src[1];
+    FRIT_TRY(frit_shape_like_0(node));
+    if (is_rows(x, 2) && is_rows(soft, 2) && soft->rows == x->rows && soft->shape[1] == x->shape[1] + 1) return FRIT_OK;
+    return frit_node_fail_shape(node, 0, 1, "[T, n], and a flag and n numbers for each row");
+}
+
 frit_status frit_shape_take_blocks(frit_node *node)
 {
     const frit_node *x = node->src[0], *rows = node->src[1];

@@ -51,6 +51,7 @@ static bool is_plain(const frit_graph *g)
         case FRIT_OP_EMBED_MIX:
         case FRIT_OP_ROPE_ANGLES:
         case FRIT_OP_TAKE_BLOCKS:
+        case FRIT_OP_PLACE_ROWS:
         case FRIT_OP_ATTEND_BLOCKS:
         case FRIT_OP_COMPRESS:
         case FRIT_OP_LRU:

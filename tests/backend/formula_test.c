@@ -188,6 +188,16 @@ static void embed_mix_adds_rows_of_a_table(void **state)
     expect(&w, (float[]){52, 104, 10, 20}, 4);
 }
 
+static void place_rows_replaces_marked_rows(void **state)
+{
+    (void)state;
+    world w;
+    open_rows(&w, 2);
+    frit_node *x = world_given_rows(&w, (float[]){1, 2, 3, 4}, 2);
+    w.graph.output = frit_place_rows(&w.graph, x, world_given_rows(&w, (float[]){0, 7, 8, 1, 9, 10}, 3));
+    expect(&w, (float[]){1, 2, 9, 10}, 4);
+}
+
 static void take_blocks_joins_consecutive_rows(void **state)
 {
     (void)state;
@@ -578,6 +588,7 @@ int main(void)
         cmocka_unit_test(attend_rows_sees_its_segment),
         cmocka_unit_test(rope_angles_rotates_by_given_cosines_and_sines),
         cmocka_unit_test(embed_mix_adds_rows_of_a_table),
+        cmocka_unit_test(place_rows_replaces_marked_rows),
         cmocka_unit_test(take_blocks_joins_consecutive_rows),
         cmocka_unit_test(far_distances_share_logarithmic_buckets),
         cmocka_unit_test(glu_gates_the_second_source_by_the_first),

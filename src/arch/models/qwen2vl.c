@@ -21,5 +21,6 @@ const frit_arch frit_arch_qwen2vl = {
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
     .rope_style = FRIT_ROPE_NEOX,
+    .reads_media = true,
     .layer = frit_layer_sequential,
 };

@@ -32,6 +32,7 @@ static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key k
     const frit_build_options options = {.hidden = key.kind == FRIT_PLAN_HIDDEN,
                                         .keeps_hidden = key.kind == FRIT_PLAN_NEXT,
                                         .encode = key.kind == FRIT_PLAN_ENCODE,
+                                        .media = key.media,
                                         .is_residual = layers.is_residual,
                                         .first_layer = layers.first,
                                         .adapters = &adapters};
@@ -106,7 +107,7 @@ static int class_of(const frit_engine *engine, frit_plan_key key)
 
 static frit_shape_class *cached_class(frit_engine *engine, frit_plan_key key)
 {
-    return &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][class_of(engine, key)];
+    return &engine->plans.classes[key.media][key.adapted.steers][key.adapted.ranks][key.kind][class_of(engine, key)];
 }
 
 static bool streams_weights(const frit_engine *engine, frit_plan_key key)
@@ -276,10 +277,10 @@ frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *c
 // Returns class i of all classes.
 static frit_shape_class *class_at(const frit_engine *engine, int i)
 {
-    return (frit_shape_class *)(uintptr_t)&engine->plans.classes[0][0][0][0] + i;
+    return (frit_shape_class *)(uintptr_t)&engine->plans.classes[0][0][0][0][0] + i;
 }
 
-enum { N_ALL = 2 * FRIT_N_RANKS * FRIT_PLAN_KINDS * FRIT_N_CLASSES };
+enum { N_ALL = 2 * 2 * FRIT_N_RANKS * FRIT_PLAN_KINDS * FRIT_N_CLASSES };
 
 uint64_t frit_plans_scratch_bytes(const frit_engine *engine)
 {

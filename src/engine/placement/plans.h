@@ -33,8 +33,8 @@ typedef enum frit_plan_kind {
 } frit_plan_kind;
 
 typedef struct frit_plan_cache {
-    frit_shape_class classes[2][FRIT_N_RANKS][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [steers][ranks] of adapters
-    size_t n_made;                                                                // in total, for statistics
+    frit_shape_class classes[2][2][FRIT_N_RANKS][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [media][steers][ranks]
+    size_t n_made;                                                                   // in total, for statistics
 } frit_plan_cache;
 
 // The plan for scheduled rows; made when it is first needed.
@@ -43,6 +43,7 @@ typedef struct frit_plan_key {
     bool prefill;   // the step has prefill rows (frit_row_class)
     bool joins;     // frit_plan_options.joins_sequences
     bool streams;   // layers on the CPU run on the device that their weights are streamed to
+    bool media;     // some rows are features of pictures
     frit_plan_kind kind;
     frit_adapter_class adapted;
 } frit_plan_key;

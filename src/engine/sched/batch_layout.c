@@ -96,7 +96,7 @@ static void lay_out_rows(frit_engine *engine, frit_session *session)
     step->owners[step->n_seqs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->step.n_rows; i++, row++) {
         step->tokens[row] = token_at(session, i);
-        step->positions[row] = (int32_t)i;
+        step->positions[row] = frit_session_rotary(session, i);
         if (step->given) frit_hidden_copy(session, i, step->given + (size_t)row * (size_t)engine->hp.n_embd);
         if (frit_session_result(session, i) == FRIT_RESULT_NONE) continue;
         lay_out_pick(step, session, i);
@@ -165,8 +165,9 @@ void frit_schedule_lay_out(frit_engine *engine)
     step->n_decode_rows = step->n_decode_outs = 0;
     if (engine->rows.mixes_classes && !step->encodes) {
         lay_out_by_class(engine);
-        return;
+    } else {
+        lay_out_by_rows(engine, true);   // devices may have another kernel for them, from the first row on
+        lay_out_by_rows(engine, false);
     }
-    lay_out_by_rows(engine, true);   // devices may have another kernel for them, from the first row on
-    lay_out_by_rows(engine, false);
+    frit_media_lay_out(engine);
 }

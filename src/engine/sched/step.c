@@ -173,6 +173,7 @@ static frit_plan_key key_of(const frit_engine *engine, const frit_step *step)
                                    : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
                                    : step->keeps_hidden                 ? FRIT_PLAN_NEXT
                                                                         : FRIT_PLAN_LOGITS,
+                           .media = step->has_media,
                            .adapted = step->adapted};
 }
 
@@ -208,21 +209,23 @@ static frit_status copy_results(const frit_shape_class *c, int i, const frit_bat
     return FRIT_OK;
 }
 
-// Writes input that comes with the step's rows: hidden states for a multi-token prediction layer, or for the layer that
-// an observer begins with.
+// Writes input that comes with the step's rows: hidden states for a multi-token prediction layer or for the layer that
+// an observer begins with, or pictures.
 static frit_status write_given(const frit_engine *engine, const frit_shape_class *c, const frit_step *step,
                                const frit_batch *batch)
 {
-    const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
+    const uint64_t n_bytes = step->has_media ? frit_media_step_bytes(engine, step->n_rows)
+                                             : (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
+    const float *given = step->has_media ? engine->media_rows : step->given;
     const bool is_observed = engine->observer && engine->observer->rows.given;
-    for (int i = 0; i < c->segments.n && (is_observed || step->given); i++) {
+    for (int i = 0; i < c->segments.n && (is_observed || given); i++) {
         const frit_planned_segment *planned = &c->planned[i];
         const frit_node *node = c->segments.list[i].given;
         const frit_backend *backend = planned->device->backend;
         if (!node) continue;
         const frit_address to = backend->value(planned->exec, node);
         FRIT_TRY(is_observed ? frit_observe_give(engine, planned, to, batch)
-                             : backend->write(planned->device, to, step->given, n_bytes));
+                             : backend->write(planned->device, to, given, n_bytes));
     }
     return FRIT_OK;
 }

@@ -80,6 +80,7 @@ void frit_session_free(frit_session *session)
     frit_session_free_picks(session);
     frit_speculation_free(session->speculation);
     frit_hidden_release(session);
+    frit_session_media_free(session);
     free(session->results.pushes);
     free(session->results.logits);
     free(session->note.text);
@@ -321,6 +322,9 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (n_keep > session->n_tokens)
         return frit_fail(FRIT_E_INVALID, "a session of %zu tokens cannot be truncated to %zu", session->n_tokens,
                          n_keep);
+    if (frit_session_media_floor(session, n_keep) != n_keep)
+        return frit_fail(FRIT_E_INVALID, "the first %zu tokens cannot be kept: token %zu is within a picture", n_keep,
+                         n_keep);
     if (!frit_session_knows(session, n_keep))
         return frit_fail(FRIT_E_INVALID, "the first %zu tokens cannot be kept: the last of them is not known yet",
                          n_keep);
@@ -330,6 +334,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (n_keep == 0) session->shift.n_dropped = 0;
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
+    frit_session_media_drop(session, n_keep);
     if (session->prompt.n_long > n_keep) session->prompt.n_long = n_keep;
     session->prefix.n_known = -1;
     if (session->results.n_delivered < session->n_done) session->results.n_delivered = session->n_done;
@@ -354,7 +359,7 @@ frit_status frit_session_stop(frit_session *session)
     // Row functions of the caller are not called after the return, and unknown tokens would stay unknown.
     const bool must_wait = session->results.n_pushes > 0 || !frit_session_knows(session, session->n_done);
     if (must_wait) FRIT_TRY(frit_session_settle(session));
-    return frit_session_truncate(session, session->n_done);
+    return frit_session_truncate(session, frit_session_media_floor(session, session->n_done));
 }
 
 size_t frit_session_pending(const frit_session *session)

@@ -221,11 +221,11 @@ static int32_t draft_room(const frit_session *session, size_t most)
     return (int32_t)(most < wanted ? most : wanted);
 }
 
-// How many drafts come before one that ends the text.
+// How many drafts come before one that ends the text, or that is a part of a picture.
 static int32_t count_before_end(const frit_model *model, const frit_drafted *draft)
 {
     int32_t n = 0;
-    while (n < draft->n && !frit_token_is_end(model, draft->tokens[n])) n++;
+    while (n < draft->n && draft->tokens[n] < FRIT_FIRST_SOFT && !frit_token_is_end(model, draft->tokens[n])) n++;
     return n;
 }
 
@@ -259,7 +259,8 @@ static void make_drafts(frit_session *session, frit_sampler *sampler, int32_t mo
         draft->n = count_allowed(sampler, draft->tokens, count_before_end(session->engine->model, draft));
         s->n_drafts = choose_n_drafts(s, session->engine, draft->n < most ? draft->n : most);
     }
-    if (s->drafter.session && (s->n_drafts == 0 || draft->n_match < LONG_MATCH))
+    // A draft model has not seen the session's pictures.
+    if (s->drafter.session && session->media.n == 0 && (s->n_drafts == 0 || draft->n_match < LONG_MATCH))
         s->n_requested = most;
     else
         count_queued(s, session->engine);

@@ -99,6 +99,16 @@ void frit_ref_attend_rows(const frit_task *task, frit_share share)
     }
 }
 
+void frit_ref_place_rows(const frit_task *task, frit_share share)
+{
+    const int64_t n = frit_node_width(task->node);
+    const frit_range r = frit_split(frit_node_height(task->node), 1, share);
+    for (int64_t t = r.begin; t < r.end; t++) {
+        const float *soft = task->x[1] + t * (n + 1);
+        memcpy(task->y + t * n, soft[0] != 0 ? soft + 1 : task->x[0] + t * n, (size_t)n * sizeof(float));
+    }
+}
+
 void frit_ref_take_blocks(const frit_task *task, frit_share share)
 {
     const int32_t *rows = frit_task_ids(task, 1);

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// Pictures in sessions: logits and greedy texts after reference features, beside those of transformers.
+#include "engine/media/encoder.h"
+#include "engine/media/golden_media.h"
+#include "support/engines.h"
+
+static const char *const models[] = {"qwen2_vl", "qwen2_5_vl"};
+
+typedef struct fixture {
+    media_golden gold;
+    frit_model *model;
+    frit_engine *engine;
+    const json_t *one;   // the case
+    const float *logits;
+    int64_t n_ids, n_vocab;
+    size_t n_equal;
+    double worst;   // NMSE of a row of logits
+} fixture;
+
+static fixture open_fixture(const char *name, size_t i_case, frit_engine_options options)
+{
+    fixture f = {.gold = media_golden_open(name)};
+    options.cache_type_k = options.cache_type_v = "f32";
+    options.n_threads = 2;
+    if (options.n_ctx == 0) options.n_ctx = 128;
+    assert_ok(frit_model_open(&f.model, f.gold.folder, NULL));
+    assert_ok(frit_engine_new(&f.engine, f.model, &options));
+    f.one = json_array_get(json_object_get(f.gold.root, "cases"), i_case);
+    f.logits = media_golden_array(&f.gold, media_golden_text(f.one, "logits"), &f.n_ids, &f.n_vocab);
+    return f;
+}
+
+static void close_fixture(fixture *f)
+{
+    frit_engine_free(f->engine);
+    frit_model_free(f->model);
+    media_golden_close(&f->gold);
+}
+
+typedef struct expected_rows {
+    fixture *f;
+    size_t first;
+} expected_rows;
+
+static void compare_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    expected_rows *e = ctx;
+    assert_int_equal(n, e->f->n_vocab);
+    const double error = nmse(values, e->f->logits + (e->first + i) * n, n);
+    if (error > e->f->worst) e->f->worst = error;
+    e->f->n_equal++;
+}
+
+static frit_media *picture_of(const fixture *f, size_t i, const float **features)
+{
+    const json_t *grid = json_array_get(json_object_get(f->one, "image_grid_thw"), i);
+    const int32_t height = (int32_t)json_integer_value(json_array_get(grid, 1)) / 2;
+    const int32_t width = (int32_t)json_integer_value(json_array_get(grid, 2)) / 2;
+    int64_t n, n_embd;
+    if (!*features) *features = media_golden_array(&f->gold, media_golden_text(f->one, "features"), &n, &n_embd);
+    frit_media *media;
+    const uint8_t digest[32] = {(uint8_t)i, 7};
+    n_embd = f->model->hp.n_embd;
+    assert_ok(frit_media_of_features(&media, *features, height, width, (int32_t)n_embd, digest, true));
+    *features += (int64_t)height * width * n_embd;
+    return media;
+}
+
+// Pushes ids [first, end) of the case, with its logits as results.
+static void push_text(fixture *f, frit_session *session, const json_t *ids, expected_rows *rows, size_t end)
+{
+    frit_token tokens[256];
+    for (size_t i = rows->first; i < end; i++)
+        tokens[i - rows->first] = (frit_token)json_integer_value(json_array_get(ids, i));
+    const frit_push_options all = {.output = FRIT_OUTPUT_ALL, .row = compare_row, .row_ctx = rows};
+    assert_ok(frit_session_push(session, tokens, end - rows->first, &all));
+    (void)f;
+}
+
+// Pushes the whole case; text pushes end where a picture begins. Returns how many texts there were.
+static size_t push_case(fixture *f, frit_session *session, expected_rows rows[8])
+{
+    const json_t *ids = json_object_get(f->one, "ids"), *types = json_object_get(f->one, "token_types");
+    const float *features = NULL;
+    size_t n_texts = 0, n_pictures = 0;
+    for (size_t i = 0; i < json_array_size(ids);) {
+        size_t end = i;
+        const json_int_t type = json_integer_value(json_array_get(types, i));
+        while (end < json_array_size(ids) && json_integer_value(json_array_get(types, end)) == type) end++;
+        if (type == 0) {
+            rows[n_texts] = (expected_rows){f, i};
+            push_text(f, session, ids, &rows[n_texts++], end);
+        } else {
+            frit_media *media = picture_of(f, n_pictures++, &features);
+            assert_int_equal(media->n_tokens, end - i);
+            assert_ok(frit_session_push_features(session, media));
+            frit_media_unref(media);
+        }
+        i = end;
+    }
+    return n_texts;
+}
+
+static void expect_continuation(fixture *f, frit_session *session)
+{
+    const json_t *texts = json_object_get(f->one, "continuation");
+    frit_sampler *sampler;
+    assert_ok(frit_sampler_new(&sampler, f->model, NULL));
+    for (size_t i = 0; i < json_array_size(texts); i++) {
+        frit_token token;
+        assert_ok(frit_session_next(session, sampler, &token));
+        assert_int_equal(token, json_integer_value(json_array_get(texts, i)));
+    }
+    frit_sampler_free(sampler);
+}
+
+static void compare_case(const char *name, size_t i_case, frit_engine_options options)
+{
+    fixture f = open_fixture(name, i_case, options);
+    frit_session *session;
+    expected_rows rows[8];
+    assert_ok(frit_session_new(&session, f.engine));
+    push_case(&f, session, rows);
+    run_all(f.engine);
+    assert_true(f.n_equal > 10);
+    if (!(f.worst <= 1e-10)) fail_msg("%s, case %zu: NMSE %.3g", name, i_case, f.worst);
+    expect_continuation(&f, session);
+    frit_session_free(session);
+    close_fixture(&f);
+}
+
+static void texts_with_pictures_equal_those_of_transformers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(models); i++)
+        for (size_t k = 0; k < 3; k++) compare_case(models[i], k, (frit_engine_options){.cpu = "reference"});
+}
+
+static void fast_kernels_give_the_same_texts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(models); i++)
+        for (size_t k = 0; k < 3; k++) compare_case(models[i], k, (frit_engine_options){0});
+}
+
+static void pictures_are_cut_by_any_batch_size(void **state)
+{
+    (void)state;
+    for (int32_t n = 1; n < 16; n += 3) compare_case("qwen2_5_vl", 2, (frit_engine_options){.n_batch = n});
+}
+
+static void sessions_with_pictures_share_steps_and_forks_go_on(void **state)
+{
+    (void)state;
+    fixture f = open_fixture("qwen2_vl", 1, (frit_engine_options){.n_sessions = 4});
+    frit_session *sessions[2], *fork;
+    expected_rows rows[2][8];
+    for (int i = 0; i < 2; i++) {
+        assert_ok(frit_session_new(&sessions[i], f.engine));
+        push_case(&f, sessions[i], rows[i]);
+    }
+    run_all(f.engine);
+    assert_true(f.worst <= 1e-10);
+    assert_ok(frit_session_fork(&fork, sessions[0]));
+    frit_session_free(sessions[0]);
+    expect_continuation(&f, fork);
+    expect_continuation(&f, sessions[1]);
+    frit_session_free(fork);
+    frit_session_free(sessions[1]);
+    close_fixture(&f);
+}
+
+// The second session finds the picture in the prefix cache and computes the last tokens only.
+static void the_prefix_cache_knows_pictures(void **state)
+{
+    (void)state;
+    fixture f = open_fixture("qwen2_5_vl", 2, (frit_engine_options){.n_sessions = 3});
+    frit_session *session;
+    expected_rows rows[8];
+    for (int i = 0; i < 2; i++) {
+        assert_ok(frit_session_new(&session, f.engine));
+        push_case(&f, session, rows);
+        run_all(f.engine);
+        frit_session_free(session);
+    }
+    assert_true(f.worst <= 1e-10);
+    close_fixture(&f);
+}
+
+static void expect_refusal(frit_status status, frit_status expected, const char *words)
+{
+    assert_int_equal(status, expected);
+    if (!strstr(frit_error(), words)) fail_msg("'%s' lacks '%s'", frit_error(), words);
+}
+
+static void a_session_with_pictures_refuses_what_it_cannot_do(void **state)
+{
+    (void)state;
+    fixture f = open_fixture("qwen2_vl", 1, (frit_engine_options){0});
+    frit_session *session;
+    expected_rows rows[8];
+    size_t n_bytes;
+    assert_ok(frit_session_new(&session, f.engine));
+    push_case(&f, session, rows);
+    expect_refusal(frit_session_truncate(session, 8), FRIT_E_INVALID, "within a picture");
+    run_all(f.engine);
+    expect_refusal(frit_session_save_memory(session, NULL, 0, &n_bytes), FRIT_E_UNSUPPORTED, "with pictures");
+    expect_refusal(frit_session_set_shift(session, &(frit_shift_options){0}), FRIT_E_UNSUPPORTED, "pictures");
+    assert_ok(frit_session_truncate(session, 6));   // the picture begins there
+    assert_int_equal(session->media.n, 0);
+    frit_session_free(session);
+    close_fixture(&f);
+}
+
+static void models_of_text_refuse_pictures(void **state)
+{
+    (void)state;
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    frit_media *media;
+    const float features[64] = {0};
+    const uint8_t digest[32] = {0};
+    assert_ok(frit_model_open(&model, shared_path("goldens/hf/qwen2"), NULL));
+    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 64}));
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_media_of_features(&media, features, 1, 1, 64, digest, true));
+    expect_refusal(frit_session_push_features(session, media), FRIT_E_UNSUPPORTED, "read no pictures");
+    frit_media_unref(media);
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_model_free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_with_pictures_equal_those_of_transformers),
+        cmocka_unit_test(fast_kernels_give_the_same_texts),
+        cmocka_unit_test(pictures_are_cut_by_any_batch_size),
+        cmocka_unit_test(sessions_with_pictures_share_steps_and_forks_go_on),
+        cmocka_unit_test(the_prefix_cache_knows_pictures),
+        cmocka_unit_test(a_session_with_pictures_refuses_what_it_cannot_do),
+        cmocka_unit_test(models_of_text_refuse_pictures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
