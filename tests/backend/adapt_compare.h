@@ -70,7 +70,7 @@ static inline void run(side *s, const float scales[2][N_ADAPTERS])
 // True if an op runs on the CPU.
 static inline bool needs_cpu(const frit_engine *engine)
 {
-    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
+    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0][0];
     const size_t n = sizeof engine->plans.classes / sizeof *classes;
     for (size_t i = 0; i < n; i++)
         for (int k = 0; classes[i].planned && k < classes[i].segments.n; k++)

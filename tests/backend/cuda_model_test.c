@@ -401,7 +401,7 @@ static void fast_kernels_of_other_shapes(void **state)
 static size_t n_on(const frit_engine *engine, const char *device, size_t *n_streaming)
 {
     size_t n = 0;
-    const frit_shape_class *c = &engine->plans.classes[0][0][FRIT_PLAN_LOGITS][FRIT_N_CLASSES - 1];
+    const frit_shape_class *c = &engine->plans.classes[0][0][0][FRIT_PLAN_LOGITS][FRIT_N_CLASSES - 1];
     *n_streaming = 0;
     for (int k = 0; k < c->segments.n; k++) {
         n += strcmp(c->planned[k].device->backend->name, device) == 0;

@@ -40,7 +40,7 @@ static inline void run_golden(frit_engine *engine, frit_session *session, const 
 // An op that runs on the CPU; NULL: all run on the GPU.
 static inline const char *op_on_cpu(const frit_engine *engine)
 {
-    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
+    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0][0];
     const size_t n = sizeof engine->plans.classes / sizeof *classes;
     for (size_t i = 0; i < n; i++) {
         for (int k = 0; classes[i].planned && k < classes[i].segments.n; k++) {

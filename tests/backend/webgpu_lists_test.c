@@ -21,7 +21,7 @@ static bool may_run_on_cpu(const frit_node *node)
 
 static void check_ops(const frit_engine *engine, const char *name)
 {
-    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
+    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0][0];
     const size_t n = sizeof engine->plans.classes / sizeof *classes;
     for (size_t i = 0; i < n; i++)
         for (int k = 0; classes[i].planned && k < classes[i].segments.n; k++) {

@@ -328,7 +328,7 @@ static void sessions_without_adapters_run_plans_without_them(void **state)
     rows plain = run(&w, NULL, NULL, 0);
     for (int i = 0; i < FRIT_PLAN_KINDS; i++)
         for (int k = 0; k < FRIT_N_CLASSES; k++) assert_null(w.engine->plans.classes[0][0][1][i][k].planned);
-    const frit_shape_class *c = &w.engine->plans.classes[0][0][FRIT_PLAN_LOGITS][0];
+    const frit_shape_class *c = &w.engine->plans.classes[0][0][0][FRIT_PLAN_LOGITS][0];
     for (int k = 0; k < c->graph.n_nodes; k++) assert_true(c->graph.nodes[k]->op != FRIT_OP_ADAPT_DOWN);
     free(plain.logits);
     frit_session_free(with);

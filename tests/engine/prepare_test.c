@@ -91,7 +91,7 @@ static void preparing_can_be_cancelled(void **state)
 
 static bool has_plan(const frit_engine *engine, frit_plan_kind kind)
 {
-    return engine->plans.classes[0][0][kind][0].planned != NULL;
+    return engine->plans.classes[0][0][0][kind][0].planned != NULL;
 }
 
 // The model that drafts has plans with hidden states only. The model that verifies has both.
