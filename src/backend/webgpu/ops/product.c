@@ -4,6 +4,7 @@
 #include "backend/webgpu/ops/experts.h"
 #include "backend/webgpu/ops/launch.h"
 #include "backend/webgpu/ops/linear.h"
+#include "backend/webgpu/weights/weights.h"
 
 enum { BLOCK = FRIT_TILE_COLUMNS, UNIT = 32, MOST_PARTS = 8, TILES_AT_ONCE = 4 };
 
@@ -150,7 +151,7 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
 {
     const int64_t n_blocks = (p->n_in + BLOCK - 1) / BLOCK, n_tiles = tiles_of(p);
     const frit_gpu_buffer *buffer = &p->weights->parts[p->part];
-    const form form = form_of(p, n_blocks);
+    const form f = form_of(p, n_blocks);
     FRIT_TRY(frit_webgpu_launch_new(exec, p->node, p->by_tiles ? "matrix.wgsl" : "product.wgsl", out));
     frit_webgpu_launch *l = *out;
     frit_webgpu_bind_shared(l, 'r', FRIT_WEBGPU_ACTS);
@@ -158,7 +159,7 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
     frit_webgpu_bind_buffer(l, 'r', buffer);
     frit_webgpu_define_type(&l->wanted, p->weights->tensors[0].dtype);
     frit_webgpu_define(&l->wanted, "NR", p->n_at_once);
-    if (!p->by_tiles) define_form(&l->wanted, &form);
+    if (!p->by_tiles) define_form(&l->wanted, &f);
     frit_webgpu_define(&l->wanted, "IS_INT", p->is_int);
     if (p->routed) frit_webgpu_define(&l->wanted, "ROUTED", p->routed);
     l->params[PARAM_STORE_Y] = p->result;
@@ -167,6 +168,6 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
     l->params[PARAM_STORE_BEGIN] = p->routed ? 0 : (uint32_t)(p->part * p->weights->part_rows);
     l->params[PARAM_STORE_UNITS] = (uint32_t)((p->n_in + UNIT - 1) / UNIT);
     l->params[PARAM_STORE_TILES] = (uint32_t)n_tiles;
-    l->n[0] = p->by_tiles ? (n_tiles + TILES_AT_ONCE - 1) / TILES_AT_ONCE : n_tiles * form.splits;
+    l->n[0] = p->by_tiles ? (n_tiles + TILES_AT_ONCE - 1) / TILES_AT_ONCE : n_tiles * f.splits;
     return FRIT_OK;
 }
