@@ -45,6 +45,7 @@
 #include "frit/status.h"
 #include "frit/model.h"
 #include "frit/text.h"
+#include "frit/media.h"
 #include "frit/turn.h"
 #include "frit/engine.h"
 #include "frit/session.h"

@@ -30,14 +30,15 @@ enum { PATH_BYTES = 1024, LINE_BYTES = 8192, MAX_FILES = 10000 };
 
 // clang-format off
 
-#define BELOW_ENGINE "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ "
+#define BELOW_ENGINE "frit.h frit_tools.h base/ media/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ "
 
 // The folders that each folder may include. A path belongs to the first row that it starts with; each word is the start
 // of an include, relative to src/. A folder's own name must be in its row.
 static const struct { const char *folder, *may_include; } layers[] = {
     {"src/base/",         "frit.h frit_tools.h base/"},
     {"src/quant/",        "frit.h base/ quant/"},
-    {"src/format/",       "frit.h base/ quant/ format/"},
+    {"src/media/",        "frit.h base/ media/"},
+    {"src/format/",       "frit.h base/ quant/ media/processor.h format/"},
     {"src/graph/",        "frit.h base/ quant/ format/ graph/ sample/pick.h"},
     {"src/arch/",         "frit.h base/ quant/ format/ graph/ arch/"},
     {"src/backend/cpu/",  "frit.h frit_tools.h base/ quant/ format/rows.h graph/ sample/pick.h sample/pick_runner.h "
@@ -81,7 +82,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"apps/hub/",         "frit.h frit_tools.h base/sha256.h common/grow.h common/text_file.h frit/cli/config.h hub/"},
     {"apps/",             "frit.h frit_tools.h frit/ common/ hub/ server/"},
     {"examples/",         "frit.h"},
-    {"tests/",            "frit.h frit_tools.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ quantize/ "
+    {"tests/",            "frit.h frit_tools.h support/ base/ media/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ quantize/ "
                           "common/ hub/ server/ frit/"},
     {"bench/",            "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
     {"tools/",            ""},
@@ -141,7 +142,7 @@ static const struct { const char *word, *instead; } unused_words[] = {
 
 // Folders and files in which the rules about words apply.
 static const char *const plain_prose[] = {
-    "src/base/", "src/quant/", "src/format/", "src/arch/", "src/text/", "src/sample/", "src/grammar/", "src/convert/",
+    "src/base/", "src/media/", "src/quant/", "src/format/", "src/arch/", "src/text/", "src/sample/", "src/grammar/", "src/convert/",
     "src/engine/", "src/quantize/", "include/", "src/graph/", "src/backend/", "apps/", "bench/",
     "docs/", "CONTRIBUTING.md", "README.md",
 };

@@ -30,7 +30,7 @@ extern "C" {
     X(E_MEMORY, -2, "out of memory")       \
     X(E_IO, -3, "input or output failed")  \
     X(E_NOT_FOUND, -4, "not found")        \
-    X(E_FORMAT, -5, "bad model file")      \
+    X(E_FORMAT, -5, "bad file")            \
     X(E_UNSUPPORTED, -6, "not supported")  \
     X(E_LIMIT, -7, "a limit was exceeded") \
     X(E_CANCELLED, -8, "cancelled")        \
@@ -43,7 +43,7 @@ typedef enum frit_status {
 #undef FRIT_STATUS_ENUM
 } frit_status;
 
-// Returns the general text of a code ("bad model file"). Lives for ever.
+// Returns the general text of a code ("bad file"). Lives for ever.
 FRIT_API const char *frit_status_text(frit_status status);
 
 // Returns the sentence of the calling thread's last failure; "" if there was none. Valid until its next failure.

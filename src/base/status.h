@@ -102,7 +102,7 @@ static inline frit_status frit_fail_memory(size_t n_bytes, const char *what)
 #define FRIT_EXPECTED(arg)                                                                                            \
     _Generic((arg), FRIT_HANDLE(frit_model), FRIT_HANDLE(frit_engine), FRIT_HANDLE(frit_session),                     \
              FRIT_HANDLE(frit_sampler), FRIT_HANDLE(frit_adapter), FRIT_HANDLE(frit_text_stream),                     \
-             FRIT_HANDLE(frit_turn), FRIT_HANDLE(frit_grammar), FRIT_HANDLE(frit_beams), const char *: "a text",  \
+             FRIT_HANDLE(frit_turn), FRIT_HANDLE(frit_grammar), FRIT_HANDLE(frit_beams), FRIT_HANDLE(frit_image), const char *: "a text",  \
              frit_row_fn: "a function", frit_embed_fn: "a function",  \
              default: "a pointer")
 // clang-format on

@@ -638,6 +638,33 @@ static void call_samplers(void)
     FREES(frit_grammar_free, grammar);
 }
 
+static void call_images(void)
+{
+    static const uint8_t rgb[3] = {1, 2, 3};
+    frit_image *image = (frit_image *)(uintptr_t)1;
+    uint32_t side;
+    REFUSES(frit_image_open, out, NULL, "x", NULL);
+    REFUSES(frit_image_open, path, &image, NULL, NULL);
+    assert_null(image);
+    REFUSES(frit_image_open_memory, out, NULL, rgb, 3, NULL);
+    REFUSES(frit_image_open_memory, bytes, &image, NULL, 3, NULL);
+    REFUSES(frit_image_from_rgb, out, NULL, 1, 1, rgb);
+    REFUSES(frit_image_from_rgb, rgb, &image, 1, 1, NULL);
+    // Limits of NULL are the defaults: the path is looked for, and the bytes are looked at.
+    note("frit_image_open", "limits");
+    assert_int_equal(frit_image_open(&image, "/nowhere.png", NULL), FRIT_E_NOT_FOUND);
+    note("frit_image_open_memory", "limits");
+    assert_int_equal(frit_image_open_memory(&image, rgb, 3, NULL), FRIT_E_FORMAT);
+    assert_ok(frit_image_from_rgb(&image, 1, 1, rgb));
+    REFUSES(frit_image_retain, image, NULL);
+    REFUSES(frit_image_get_size, image, NULL, &side, &side);
+    REFUSES(frit_image_get_size, width, image, NULL, &side);
+    REFUSES(frit_image_get_size, height, image, &side, NULL);
+    ZERO(frit_image_pixels, image, NULL);
+    FREES(frit_image_free, image);
+    frit_image_free(image);
+}
+
 // ------------------------------------------------------------------------------- the rows that there must be
 
 static bool is_name(char c)
@@ -698,6 +725,7 @@ static void every_pointer_may_be_null(void **state)
     call_engines();
     call_embeddings();
     call_beams();
+    call_images();
     call_sessions();
     call_forced();
     call_shifts();

@@ -328,6 +328,18 @@ FRIT_ROLE_FIM_PAD = 11
 FRIT_ROLE_FIM_REPO = 12
 FRIT_ROLE_FIM_SEPARATOR = 13
 
+class frit_image_limits(Structure):
+    max_bytes: int
+    max_pixels: int
+    max_side: int
+    reserved: Any
+    _fields_ = [
+        ("max_bytes", c_uint64),
+        ("max_pixels", c_uint64),
+        ("max_side", c_uint32),
+        ("reserved", c_uint64 * 8),
+    ]
+
 class frit_message(Structure):
     role: bytes | None
     content: bytes | None
@@ -1191,6 +1203,13 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_text_stream_push": (c_int, [c_void_p, c_int32, POINTER(c_void_p), POINTER(c_size_t)]),
     "frit_text_stream_flush": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
     "frit_text_stream_free": (None, [c_void_p]),
+    "frit_image_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(frit_image_limits)]),
+    "frit_image_open_memory": (c_int, [POINTER(c_void_p), c_void_p, c_size_t, POINTER(frit_image_limits)]),
+    "frit_image_from_rgb": (c_int, [POINTER(c_void_p), c_uint32, c_uint32, c_void_p]),
+    "frit_image_free": (None, [c_void_p]),
+    "frit_image_retain": (c_int, [c_void_p]),
+    "frit_image_get_size": (c_int, [c_void_p, POINTER(c_uint32), POINTER(c_uint32)]),
+    "frit_image_pixels": (POINTER(c_uint8), [c_void_p]),
     "frit_chat_render_json": (c_int, [c_void_p, c_char_p, c_char_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t)]),
     "frit_chat_render": (c_int, [c_void_p, POINTER(frit_message), c_size_t, POINTER(frit_chat_options), c_char_p, c_size_t, POINTER(c_size_t)]),
     "frit_chat_tokenize": (c_int, [c_void_p, POINTER(frit_message), c_size_t, POINTER(frit_chat_options), POINTER(c_int32), c_size_t, POINTER(c_size_t)]),

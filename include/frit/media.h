@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// frit/media.h: pictures.
+#ifndef FRIT_MEDIA_H
+#define FRIT_MEDIA_H
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// An image is a picture as pixels: upright, red, green and blue of 8 bits each, without transparency. An image never
+// changes: any number of threads may use it.
+//
+//     frit_image_open(&image, "photo.jpg", NULL);
+//     frit_image_get_size(image, &width, &height);
+//     frit_image_free(image);
+typedef struct frit_image frit_image;
+
+// Limits are compared with the header of a file before memory is allocated for its pixels.
+typedef struct frit_image_limits {
+    uint64_t max_bytes;    // of the file; 0: 20 MiB
+    uint64_t max_pixels;   // width times height; 0: 64 Mi
+    uint32_t max_side;     // width, and height; 0: 32767
+    uint64_t reserved[8];
+} frit_image_limits;
+
+// Opens a PNG, JPEG or WebP file; its first bytes say which of them it is. The orientation that its EXIF data has is
+// applied, transparent pixels are placed over white, of 16 bits the upper 8 are used, and color profiles are ignored.
+// The first picture of an animation is used. FRIT_E_FORMAT for a damaged or partial file, FRIT_E_UNSUPPORTED for other
+// formats, FRIT_E_LIMIT, FRIT_E_NOT_FOUND, FRIT_E_IO, FRIT_E_MEMORY.
+FRIT_API frit_status frit_image_open(frit_image **out, const char *path, const frit_image_limits *limits);
+// Opens the contents of a file, which are not used after the call.
+FRIT_API frit_status frit_image_open_memory(frit_image **out, const void *bytes, size_t n_bytes,
+                                            const frit_image_limits *limits);
+// Makes an image of pixels [height, width, 3], which are copied. A side has at most 32767 pixels.
+FRIT_API frit_status frit_image_from_rgb(frit_image **out, uint32_t width, uint32_t height, const uint8_t *rgb);
+FRIT_API void frit_image_free(frit_image *image);
+// Adds an owner: frit_image_free must be called once more.
+FRIT_API frit_status frit_image_retain(frit_image *image);
+
+FRIT_API frit_status frit_image_get_size(const frit_image *image, uint32_t *width, uint32_t *height);
+// Returns the pixels [height, width, 3], which live as long as the image.
+FRIT_API const uint8_t *frit_image_pixels(const frit_image *image);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
