@@ -25,10 +25,11 @@ typedef struct frit_image_limits {
     uint64_t reserved[8];
 } frit_image_limits;
 
-// Opens a PNG, JPEG or WebP file; its first bytes say which of them it is. The orientation that its EXIF data has is
-// applied, transparent pixels are placed over white, of 16 bits the upper 8 are used, and color profiles are ignored.
-// The first picture of an animation is used. FRIT_E_FORMAT for a damaged or partial file, FRIT_E_UNSUPPORTED for other
-// formats, FRIT_E_LIMIT, FRIT_E_NOT_FOUND, FRIT_E_IO, FRIT_E_MEMORY.
+// Opens a PNG, JPEG, WebP or GIF file; its first bytes say which of them it is. The orientation that its EXIF data has
+// is applied, transparent pixels are placed over white, of 16 bits the upper 8 are used, and color profiles are
+// ignored. The first picture of an animation is used. FRIT_E_FORMAT for a damaged or partial file, FRIT_E_UNSUPPORTED
+// for other formats and for those whose library the build of frit does without, FRIT_E_LIMIT, FRIT_E_NOT_FOUND,
+// FRIT_E_IO, FRIT_E_MEMORY.
 FRIT_API frit_status frit_image_open(frit_image **out, const char *path, const frit_image_limits *limits);
 // Opens the contents of a file, which are not used after the call.
 FRIT_API frit_status frit_image_open_memory(frit_image **out, const void *bytes, size_t n_bytes,

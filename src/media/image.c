@@ -28,6 +28,12 @@ enum { DEFAULT_SIDE = 32767, MAX_MAGIC = 12 };
 #define WEBP_DECODER NULL
 #endif
 
+#ifdef FRIT_WITH_GIF
+#define GIF_DECODER frit_gif_decode
+#else
+#define GIF_DECODER NULL
+#endif
+
 typedef struct image_format {
     const char *name;
     const char *magic;   // the first bytes of a file; '?' is any byte
@@ -41,7 +47,7 @@ static const image_format formats[] = {
     {"PNG",  "\x89PNG\r\n\x1a\n",        8, PNG_DECODER,  false},
     {"JPEG", "\xff\xd8\xff",             3, JPEG_DECODER, false},
     {"WebP", "RIFF????WEBP",            12, WEBP_DECODER, false},
-    {"GIF",  "GIF8",                     4, NULL, true},
+    {"GIF",  "GIF8",                     4, GIF_DECODER,  false},
     {"BMP",  "BM",                       2, NULL, true},
     {"TIFF", "II*\0",                    4, NULL, true},
     {"TIFF", "MM\0*",                    4, NULL, true},
@@ -141,9 +147,9 @@ static frit_status decode(frit_image **out, const uint8_t *bytes, size_t n_bytes
 {
     const image_format *format = find_format(bytes, n_bytes);
     if (!format)
-        return frit_fail(FRIT_E_FORMAT, "%zu bytes are no picture; expected a PNG, JPEG or WebP file", n_bytes);
+        return frit_fail(FRIT_E_FORMAT, "%zu bytes are no picture; expected a PNG, JPEG, WebP or GIF file", n_bytes);
     if (!format->decode && format->is_known_only)
-        return frit_fail(FRIT_E_UNSUPPORTED, "the picture is a %s file; expected PNG, JPEG or WebP", format->name);
+        return frit_fail(FRIT_E_UNSUPPORTED, "the picture is a %s file; expected PNG, JPEG, WebP or GIF", format->name);
     if (!format->decode)
         return frit_fail(FRIT_E_UNSUPPORTED, "the picture is a %s file, which this build of frit cannot read",
                          format->name);

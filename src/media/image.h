@@ -30,6 +30,7 @@ frit_status frit_raw_image_begin(frit_raw_image *picture, uint64_t width, uint64
 // Decode the contents of a file. picture->pixels is freed by the caller, also after a failure.
 frit_status frit_png_decode(frit_raw_image *picture, const uint8_t *bytes, size_t n_bytes);
 frit_status frit_jpeg_decode(frit_raw_image *picture, const uint8_t *bytes, size_t n_bytes);
+frit_status frit_gif_decode(frit_raw_image *image, const uint8_t *bytes, size_t n_bytes);
 frit_status frit_webp_decode(frit_raw_image *picture, const uint8_t *bytes, size_t n_bytes);
 
 // Returns the orientation, 1 to 8, that EXIF data asks for. 1 if it has none, or is damaged. The data may begin with

@@ -23,6 +23,12 @@
 #define HAS_WEBP 0
 #endif
 
+#ifdef FRIT_TEST_GIF
+#define HAS_GIF 1
+#else
+#define HAS_GIF 0
+#endif
+
 static bool ends_with(const char *name, const char *suffix)
 {
     const size_t n = strlen(name), n_suffix = strlen(suffix);
@@ -32,7 +38,7 @@ static bool ends_with(const char *name, const char *suffix)
 static bool is_readable(const char *name)
 {
     return (HAS_PNG && ends_with(name, ".png")) || (HAS_JPEG && ends_with(name, ".jpg")) ||
-           (HAS_WEBP && ends_with(name, ".webp"));
+           (HAS_WEBP && ends_with(name, ".webp")) || (HAS_GIF && ends_with(name, ".gif"));
 }
 
 static json_t *read_json(const char *path)
@@ -131,7 +137,7 @@ static const struct {
     {"no_scan.jpg", "damaged", FRIT_E_FORMAT},
     {"huge_size.jpg", "65500 pixels", FRIT_E_FORMAT},
     {"zero_size.jpg", "damaged", FRIT_E_FORMAT},
-    {"text.png", "SVG file; expected PNG, JPEG or WebP", FRIT_E_UNSUPPORTED},
+    {"text.png", "SVG file; expected PNG, JPEG, WebP or GIF", FRIT_E_UNSUPPORTED},
     {"truncated.webp", "part of a file", FRIT_E_FORMAT},
 };
 
@@ -263,7 +269,7 @@ static void other_files_are_named(void **state)
         size_t n_bytes;
         const char *name;
     } files[] = {
-        {"GIF89a..", 8, "GIF"},
+
         {"BM......", 8, "BMP"},
         {"II*\0....", 8, "TIFF"},
         {"\0\0\0\x18"
@@ -275,12 +281,13 @@ static void other_files_are_named(void **state)
     for (size_t i = 0; i < FRIT_COUNT(files); i++)
         assert_fails(open_exactly(&image, files[i].bytes, files[i].n_bytes, NULL), FRIT_E_UNSUPPORTED, files[i].name);
     assert_fails(open_exactly(&image, "hello", 5, NULL), FRIT_E_FORMAT, "5 bytes are no picture");
-    static const char webp[] = "RIFF\x04\0\0\0WEBP", png[] = "\x89PNG\r\n\x1a\n", jpeg[] = "\xff\xd8\xff";
+    static const char webp[] = "RIFF\x04\0\0\0WEBP", png[] = "\x89PNG\r\n\x1a\n", jpeg[] = "\xff\xd8\xff",
+                      gif[] = "GIF89a";
     const struct {
         const char *bytes;
         size_t n_bytes;
         bool is_read;
-    } starts[] = {{webp, 12, HAS_WEBP}, {png, 8, HAS_PNG}, {jpeg, 3, HAS_JPEG}};
+    } starts[] = {{webp, 12, HAS_WEBP}, {png, 8, HAS_PNG}, {jpeg, 3, HAS_JPEG}, {gif, 6, HAS_GIF}};
     for (size_t i = 0; i < FRIT_COUNT(starts); i++)
         assert_fails(open_exactly(&image, starts[i].bytes, starts[i].n_bytes, NULL),
                      starts[i].is_read ? FRIT_E_FORMAT : FRIT_E_UNSUPPORTED,
