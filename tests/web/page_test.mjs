@@ -10,7 +10,7 @@ import { extname, join, resolve } from "node:path";
 
 import { BROWSERS, find } from "./browsers.mjs";
 
-const [page_, tools, pictures] = process.argv.slice(2);
+const [pageFolder, tools, pictures] = process.argv.slice(2);
 const here = import.meta.dirname ?? new URL(".", import.meta.url).pathname, model = resolve(here, "../../models/fable.gguf");
 const require = createRequire(resolve(tools, "package.json")), { chromium } = require("playwright-core");
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".svg": "image/svg+xml", ".json": "application/json" };
@@ -21,7 +21,7 @@ const models = [{ id: "Fable 30M", url: "fable.gguf", size: statSync(model).size
 const server = createServer((request, response) => {
     const path = new URL(request.url, "http://x").pathname;
     if (path === "/models.json") return void response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(models));
-    const file = path === "/fable.gguf" ? model : join(page_, path === "/" ? "index.html" : path);
+    const file = path === "/fable.gguf" ? model : join(pageFolder, path === "/" ? "index.html" : path);
     if (!existsSync(file)) return void response.writeHead(404).end();
     const size = statSync(file).size, range = /bytes=(\d+)-(\d+)/.exec(request.headers.range ?? "");
     const [from, to] = range ? [Number(range[1]), Math.min(Number(range[2]), size - 1)] : [0, size - 1];

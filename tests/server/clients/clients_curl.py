@@ -4,8 +4,8 @@
 
     python3 tests/server/clients/clients_curl.py build/release/frit --write     writes the answers into docs/api.md
 
-In the document, the server on port 8080 has the bundled model and the one on port 8081 that of
-tests/support/tool_model.h. Values that differ between runs (ids, times) are compared by their kind. A text that ends
+In the document, the server on port 8080 has the bundled model, the one on port 8081 that of tests/support/tool_model.h,
+and the one on port 8082 the bundled model twice. Values that differ between runs (ids, times) are compared by their kind. A text that ends
 with "..." may continue, and so may a list whose last element is such a text.
 """
 import json
@@ -13,16 +13,18 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 import urllib.request
 
 from clients_server import Server, ToolServer
 
-DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "docs", "api.md")
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."))
+DOCUMENT, MODEL = os.path.join(ROOT, "docs", "api.md"), os.path.join(ROOT, "models", "fable.gguf")
 EXAMPLE = re.compile(r"```sh\n(.*?)```\n\n```(json|text)\n(.*?)```", re.S)
 VARYING = re.compile(r"(^|_)(id|created|created_at|modified_at|completed_at|expires_at|seed|digest|size|size_vram|path|model_path|"
                      r"fingerprint|version|duration|build_info)$|_(ms|per_second)$|_prediction_tokens$")
-LONGEST_TEXT, LONGEST_LIST = 120, 3
+LONGEST_TEXT, LONGEST_LIST = 200, 3
 
 
 def matches(expected, found, key=""):
@@ -82,7 +84,7 @@ def parsed(line):
 
 
 def run(command):
-    for port, server in (("8080", bundled), ("8081", scripted)):
+    for port, server in (("8080", bundled), ("8081", scripted), ("8082", double)):
         command = command.replace(f"127.0.0.1:{port}", server.url.split("//")[1])
     done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True)
     if done.returncode != 0:
@@ -101,13 +103,16 @@ def written(kind, output):
 
 
 def setUpModule():
-    global bundled, scripted
+    global bundled, scripted, double, saved
+    saved = tempfile.TemporaryDirectory()
     bundled, scripted = Server("--max-queue", "64", key=None), ToolServer(key=None)
+    double = Server(MODEL, f"second={MODEL}", "--slot-save-path", saved.name, key=None)
 
 
 def tearDownModule():
-    bundled.stop()
-    scripted.stop()
+    for server in (bundled, scripted, double):
+        server.stop()
+    saved.cleanup()
 
 
 class Document(unittest.TestCase):
