@@ -80,8 +80,9 @@ static frit_status check_sizes(const frit_picture_plan *plan, const frit_process
 {
     const uint64_t n_tiles = (uint64_t)plan->tiles.rows * plan->tiles.columns + plan->has_whole;
     const uint64_t n_pixels = (uint64_t)plan->tile_width * plan->tile_height * n_tiles;
-    if (n_tiles > FRIT_MAX_TILES || plan->tile_width > (1 << 20) || plan->tile_height > (1 << 20) ||
-        n_pixels > max_picture_pixels || (uint64_t)plan->out_width * plan->out_height > max_picture_pixels ||
+    const uint64_t n_whole = (uint64_t)plan->whole_width * plan->whole_height;
+    if (n_tiles > FRIT_MAX_TILES || n_pixels > max_picture_pixels || n_whole > max_picture_pixels ||
+        (uint64_t)plan->out_width * plan->out_height > max_picture_pixels ||
         (uint64_t)plan->first_width * plan->first_height > max_picture_pixels)
         return frit_fail(
             FRIT_E_LIMIT, "a picture of %ux%u pixels becomes %llu tiles of %ux%u; expected at most %d, and %llu pixels",

@@ -123,6 +123,10 @@ typedef struct frit_picture_plan {
     frit_grid shrunk;                         // as `shown` if it is not shrunk
 } frit_picture_plan;
 
+// Narrows the numbers of soft tokens that pictures become; 0: no limit. A number that the rule cannot reach is
+// approached: a picture has the tokens of one tile at least, and ANYRES those of two. Rules with one size for all
+// pictures (STRETCH, CROP) stay as they are, and only SMART and TOKENS enlarge pictures to min_tokens.
+void frit_processor_limit(frit_processor *processor, uint32_t min_tokens, uint32_t max_tokens);
 // Plans pictures of a size. FRIT_E_INVALID for a size that the processor refuses, FRIT_E_LIMIT for one that would have
 // too many tiles or pixels.
 frit_status frit_processor_plan(frit_picture_plan *plan, const frit_processor *processor, uint32_t width,

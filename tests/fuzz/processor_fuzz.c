@@ -60,5 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     bool found;
     if (frit_processor_read(&p, &found, &files) != FRIT_OK || !found) return 0;
     for (size_t i = 0; i < FRIT_COUNT(sizes); i++) use_size(&p, sizes[i][0], sizes[i][1]);
+    frit_processor_limit(&p, 30, 100);
+    for (size_t i = 0; i < FRIT_COUNT(sizes); i++) use_size(&p, sizes[i][0], sizes[i][1]);
     return 0;
 }

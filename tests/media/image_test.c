@@ -2,7 +2,7 @@
 // Pictures: golden files to the bit, damaged and hostile files, limits, and objects.
 #include "support/support.h"
 
-#include "frit.h"
+#include "base/buf.h"
 
 #include <jansson.h>
 
@@ -294,6 +294,111 @@ static void other_files_are_named(void **state)
                      starts[i].is_read ? "damaged" : "this build");
 }
 
+// ------------------------------------------------------------------------------- WebP files with more chunks
+
+static void add_u32(frit_buf *file, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) frit_buf_char(file, (char)(value >> 8 * i & 255));
+}
+
+static void add_u24(frit_buf *file, uint32_t value)
+{
+    for (int i = 0; i < 3; i++) frit_buf_char(file, (char)(value >> 8 * i & 255));
+}
+
+static void add_chunk(frit_buf *file, const char *name, const void *bytes, size_t n_bytes)
+{
+    frit_buf_text(file, name);
+    add_u32(file, (uint32_t)n_bytes);
+    frit_buf_append(file, bytes, n_bytes);
+    if (n_bytes & 1) frit_buf_char(file, 0);
+}
+
+// Makes a file of a chunk that describes the canvas, and of other chunks.
+static void open_webp(frit_image **out, uint8_t flags, uint32_t width, uint32_t height, const frit_buf *chunks)
+{
+    frit_buf file = {0}, canvas = {0};
+    add_u32(&canvas, flags);
+    add_u24(&canvas, width - 1);
+    add_u24(&canvas, height - 1);
+    frit_buf_text(&file, "RIFF");
+    add_u32(&file, (uint32_t)(4 + 8 + canvas.len + chunks->len));
+    frit_buf_text(&file, "WEBP");
+    add_chunk(&file, "VP8X", canvas.data, canvas.len);
+    frit_buf_append(&file, chunks->data, chunks->len);
+    assert_ok(open_exactly(out, file.data, file.len, NULL));
+    frit_buf_free(&file);
+    frit_buf_free(&canvas);
+}
+
+enum { RIFF_HEADER = 12, WIDTH = 63, HEIGHT = 52 };   // of lossy.webp
+
+static const uint8_t *expected_pixel(const char *rgb, uint32_t x, uint32_t y)
+{
+    return (const uint8_t *)rgb + (y * WIDTH + x) * 3;
+}
+
+static void a_webp_picture_is_turned_by_its_exif_data(void **state)
+{
+    (void)state;
+    if (!HAS_WEBP) skip_because("this build reads no WebP pictures");
+    static const uint8_t exif[] = "II*\0\10\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0";
+    size_t n_bytes, n_rgb;
+    char *bytes = read_file(shared_path("goldens/media/images/lossy.webp"), &n_bytes);
+    char *rgb = read_file(shared_path("goldens/media/images/lossy.webp.rgb"), &n_rgb);
+    frit_buf chunks = {0};
+    frit_buf_append(&chunks, bytes + RIFF_HEADER, n_bytes - RIFF_HEADER);
+    add_chunk(&chunks, "EXIF", exif, sizeof exif);
+    frit_image *image;
+    open_webp(&image, 8, WIDTH, HEIGHT, &chunks);
+    uint32_t width, height;
+    assert_ok(frit_image_get_size(image, &width, &height));
+    assert_true(width == HEIGHT && height == WIDTH);
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t x = 0; x < width; x++)
+            assert_memory_equal(frit_image_pixels(image) + (y * width + x) * 3, expected_pixel(rgb, y, HEIGHT - 1 - x),
+                                3);
+    frit_image_free(image);
+    frit_buf_free(&chunks);
+    free(bytes);
+    free(rgb);
+}
+
+static void the_first_picture_of_an_animation_is_used(void **state)
+{
+    (void)state;
+    if (!HAS_WEBP) skip_because("this build reads no WebP pictures");
+    enum { LEFT = 4, TOP = 2, CANVAS_WIDTH = 70, CANVAS_HEIGHT = 60 };
+    size_t n_bytes, n_rgb;
+    char *bytes = read_file(shared_path("goldens/media/images/lossy.webp"), &n_bytes);
+    char *rgb = read_file(shared_path("goldens/media/images/lossy.webp.rgb"), &n_rgb);
+    frit_buf chunks = {0}, frame = {0};
+    add_u24(&frame, LEFT / 2);
+    add_u24(&frame, TOP / 2);
+    add_u24(&frame, WIDTH - 1);
+    add_u24(&frame, HEIGHT - 1);
+    add_u32(&frame, 100);   // milliseconds, and no flags
+    frit_buf_append(&frame, bytes + RIFF_HEADER, n_bytes - RIFF_HEADER);
+    add_chunk(&chunks, "ANIM", "\xff\0\0\xff\0\0", 6);
+    add_chunk(&chunks, "ANMF", frame.data, frame.len);
+    add_chunk(&chunks, "ANMF", frame.data, frame.len);
+    frit_image *image;
+    open_webp(&image, 2, CANVAS_WIDTH, CANVAS_HEIGHT, &chunks);
+    const uint8_t *pixels = frit_image_pixels(image);
+    static const uint8_t white[3] = {255, 255, 255};
+    for (uint32_t y = 0; y < CANVAS_HEIGHT; y++)
+        for (uint32_t x = 0; x < CANVAS_WIDTH; x++) {
+            const bool is_inside = x >= LEFT && x < LEFT + WIDTH && y >= TOP && y < TOP + HEIGHT;
+            const uint8_t *expected = is_inside ? expected_pixel(rgb, x - LEFT, y - TOP) : white;
+            assert_memory_equal(pixels + (y * CANVAS_WIDTH + x) * 3, expected, 3);
+        }
+    frit_image_free(image);
+    frit_buf_free(&chunks);
+    frit_buf_free(&frame);
+    free(bytes);
+    free(rgb);
+}
+
 // ------------------------------------------------------------------------------- limits and objects
 
 static void limits_are_checked(void **state)
@@ -348,6 +453,8 @@ int main(void)
         cmocka_unit_test(a_picture_with_bytes_changed_does_no_harm),
         cmocka_unit_test(files_of_many_scans_are_refused),
         cmocka_unit_test(other_files_are_named),
+        cmocka_unit_test(a_webp_picture_is_turned_by_its_exif_data),
+        cmocka_unit_test(the_first_picture_of_an_animation_is_used),
         cmocka_unit_test(limits_are_checked),
         cmocka_unit_test(images_can_be_made_of_pixels_and_shared),
     };

@@ -143,6 +143,44 @@ static void sizes_and_tokens_equal_those_of_published_processors(void **state)
     json_decref(all);
 }
 
+static uint32_t tokens_of(const frit_processor *p, uint32_t width, uint32_t height)
+{
+    frit_picture_plan plan;
+    assert_ok(frit_processor_plan(&plan, p, width, height));
+    return plan.n_soft;
+}
+
+static void limits_of_tokens_are_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t width, height, min, max, low, high;   // tokens from low to high are expected
+    } rows[] = {
+        {"qwen2_vl", 4000, 3000, 0, 256, 200, 256},    {"qwen2_vl", 28, 28, 64, 0, 64, 80},
+        {"qwen3_vl", 4000, 3000, 0, 1024, 900, 1024},  {"glm4v", 4000, 3000, 0, 256, 200, 256},
+        {"smolvlm_512", 4000, 3000, 0, 64, 64, 64},    {"smolvlm_512", 4000, 3000, 0, 400, 320, 320},
+        {"smolvlm_512", 4000, 4000, 0, 700, 640, 640}, {"llava_next", 672, 672, 0, 2000, 1100, 2000},
+        {"pixtral", 4000, 4000, 0, 256, 200, 256},     {"internvl", 4000, 3000, 0, 256, 256, 256},
+        {"internvl", 4000, 3000, 0, 1300, 1024, 1280}, {"lfm2_vl", 4000, 3000, 0, 100, 64, 100},
+        {"lfm2_vl", 4000, 3000, 0, 1100, 512, 1100},   {"gemma4_1120", 4000, 3000, 0, 300, 250, 300},
+        {"llama4", 4000, 3000, 0, 144, 144, 144},      {"llama4", 4000, 3000, 0, 800, 700, 800},
+        {"qwen2_vl", 1000, 1000, 600, 500, 400, 500},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
+        for (size_t j = 0; j < FRIT_COUNT(processors); j++) {
+            const published *of = &processors[j];
+            if (strcmp(rows[i].name, of->name) != 0) continue;
+            frit_processor p;
+            assert_ok(read_texts(&p, of->preprocessor, of->processor, of->config));
+            frit_processor_limit(&p, rows[i].min, rows[i].max);
+            const uint32_t n = tokens_of(&p, rows[i].width, rows[i].height);
+            if (n < rows[i].low || n > rows[i].high)
+                fail_msg("%s, %u to %u tokens: %u", of->name, (unsigned)rows[i].min, (unsigned)rows[i].max,
+                         (unsigned)n);
+        }
+}
+
 // ------------------------------------------------------------------------------- pixels
 
 typedef struct golden {
@@ -409,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_and_tokens_equal_those_of_published_processors),
+        cmocka_unit_test(limits_of_tokens_are_kept),
         cmocka_unit_test(pixels_equal_those_of_golden_models),
         cmocka_unit_test(marks_stand_around_soft_tokens),
         cmocka_unit_test(bad_files_are_refused_with_a_sentence),
