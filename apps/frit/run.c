@@ -12,7 +12,7 @@
 typedef struct run_options {
     const char *prompt, *file, *system, *session;
     int32_t n_predict, n_beams;
-    frit_option_list stop;
+    frit_option_list stop, images;
     bool raw, heal, json;
 } run_options;
 
@@ -51,6 +51,11 @@ static const frit_option *run_rows(size_t *n_rows)
          .offset = offsetof(run_options, system),
          .metavar = "TEXT",
          .help = "a system message before the prompt"},
+        {.name = "image",
+         .type = FRIT_OPTION_LIST,
+         .offset = offsetof(run_options, images),
+         .metavar = "FILE",
+         .help = "a picture before the prompt, PNG, JPEG or WebP (may be given several times)"},
         {.name = "n-predict",
          .letter = 'n',
          .aliases = "predict",
@@ -303,6 +308,7 @@ typedef struct run_state {
     cli_grammar grammar;
     cli_answer answer;
     run_logprobs logprobs;
+    cli_images images;
 } run_state;
 
 static void run_state_free(run_state *r)
@@ -314,6 +320,7 @@ static void run_state_free(run_state *r)
     frit_sampler_free(r->sampler);
     frit_session_free(r->session);
     cli_drafter_free(&r->drafter);
+    cli_images_free(&r->images);
     free(r->tokens);
 }
 
@@ -396,6 +403,16 @@ static int generate(const run_args *args, frit_model *model, frit_engine *engine
     return code;
 }
 
+static int read_tokens(const run_args *args, frit_model *model, frit_engine *engine, const cli_text *prompt,
+                       run_state *r)
+{
+    const cli_image_prompt with_images = {&args->run.images, args->run.system, prompt->data, prompt->n};
+    if (args->run.images.n > 0)
+        return cli_image_tokens(engine, model, &args->common, &with_images, &r->images, &r->tokens, &r->n_tokens);
+    r->tokens = prompt_tokens(model, &args->run, prompt, &r->n_tokens);
+    return r->tokens ? CLI_DONE : CLI_FAILED;
+}
+
 static int answer_prompt(const run_args *args, frit_model *model, frit_engine *engine, const cli_adapters *adapters,
                          const cli_text *prompt)
 {
@@ -403,8 +420,8 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
     frit_model_get_info(model, &r.info);
     cli_logprobs_init(&r.logprobs.answer, model, args->logprobs.n_answer);
     cli_logprobs_init(&r.logprobs.prompt.logprobs, model, args->logprobs.n_prompt);
-    r.tokens = prompt_tokens(model, &args->run, prompt, &r.n_tokens);
-    int code = r.tokens ? cli_begin_grammar(&r.grammar, model, &args->grammar) : CLI_FAILED;
+    int code = read_tokens(args, model, engine, prompt, &r);
+    if (code == CLI_DONE) code = cli_begin_grammar(&r.grammar, model, &args->grammar);
     if (code == CLI_DONE) code = make_session(args, model, engine, adapters, &r);
     if (code == CLI_DONE) code = queue_prompt(args, model, engine, &r);
     if (code == CLI_DONE) code = generate(args, model, engine, &r);
@@ -442,6 +459,10 @@ static int run(void *ctx)
     join_words(common, n_names, &words);
     const char *argument = words.data;
     if (args->run.heal && !args->run.raw) return cli_usage("run: --heal continues a text: it needs --raw");
+    if (args->run.images.n > 0 && args->run.raw)
+        return cli_usage("run: --image needs the model's chat template: not with --raw");
+    if (args->run.images.n > 0 && args->run.session)
+        return cli_usage("run: --session: a session with pictures cannot be saved");
     if (args->run.heal && args->run.n_beams > 0)
         return cli_usage("run: --heal samples its first tokens: not with --beams");
     if (args->logprobs.n_answer >= 0 && args->run.n_beams > 0)
@@ -490,7 +511,7 @@ const cli_command cli_command_run = {
     .name = "run",
     .usage = "[MODEL] [PROMPT ... | -] [options]",
     .summary = "answer one prompt",
-    .usual = "prompt file system n-predict stop session raw json temp top-k top-p seed json-schema lora "
+    .usual = "prompt file image system n-predict stop session raw json temp top-k top-p seed json-schema lora "
              "ctx threads gpu-layers type model hf-repo quiet",
     .details =
         "The answer streams to stdout, everything else goes to stderr. Where the model has a chat template the\n"

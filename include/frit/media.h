@@ -3,7 +3,8 @@
 #ifndef FRIT_MEDIA_H
 #define FRIT_MEDIA_H
 
-#include "status.h"
+#include "engine.h"
+#include "turn.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +44,34 @@ FRIT_API frit_status frit_image_retain(frit_image *image);
 FRIT_API frit_status frit_image_get_size(const frit_image *image, uint32_t *width, uint32_t *height);
 // Returns the pixels [height, width, 3], which live as long as the image.
 FRIT_API const uint8_t *frit_image_pixels(const frit_image *image);
+
+// Pictures in prompts. A frit_media is an image that the encoder of an engine's model has turned into features, with
+// the marks that the model expects around them. It belongs to the engine's thread. Sessions whose prompts have it keep
+// what they need of it.
+//
+//     frit_media_new(&media, engine, image, NULL);
+//     frit_turn_new_with_media(&turn, model, conversation, n, &media, 1);   // a part {"type": "image"} for each
+//     frit_turn_tokenize(turn, NULL, tokens, capacity, &n);                 // push them, as any prompt
+typedef struct frit_media frit_media;
+
+typedef struct frit_media_options {
+    uint64_t reserved[8];
+} frit_media_options;
+
+// Encodes an image, which is not used after the call. An image that a session or another frit_media still has is not
+// encoded again. options: NULL. FRIT_E_UNSUPPORTED if the model reads no pictures, FRIT_E_INVALID for a size that the
+// model refuses, FRIT_E_MEMORY.
+FRIT_API frit_status frit_media_new(frit_media **out, frit_engine *engine, const frit_image *image,
+                                    const frit_media_options *options);
+FRIT_API void frit_media_free(frit_media *media);
+// Returns the tokens of a picture in a prompt, which live as long as `media`. Ids from 2^30 on stand for features;
+// frit_session_push takes them while `media` or a session has them.
+FRIT_API const frit_token *frit_media_tokens(const frit_media *media, size_t *n_tokens);
+
+// frit_turn_new for a conversation with pictures: it has as many parts {"type": "image"} as there are pictures, in
+// their order. FRIT_E_INVALID if the numbers differ, or if the model's chat template does not show them all.
+FRIT_API frit_status frit_turn_new_with_media(frit_turn **out, const frit_model *model, const char *conversation,
+                                              size_t n_bytes, frit_media *const *media, size_t n_media);
 
 #ifdef __cplusplus
 }

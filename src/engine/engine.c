@@ -268,6 +268,8 @@ void frit_engine_free(frit_engine *engine)
     frit_flight_drop_all(engine);
     for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL;   // from now on they can only be freed
     frit_plans_free(engine);
+    frit_pictures_free(engine->pictures);
+    frit_soft_runs_free(engine);
     frit_engine_adapters_deinit(&engine->adapters);
     frit_kv_deinit(&engine->kv);
     free(engine->adapter_numbers.items);

@@ -10,6 +10,7 @@
 // Headers of the engine include each other in one order, which tools/check.c knows: model.h, adapter.h; kv.h;
 // session.h; schedule.h; plans.h; flight.h; engine.h.
 #pragma once
+#include "engine/media/media.h"
 #include "engine/placement/placement.h"
 #include "engine/placement/weight_stream.h"
 #include "engine/sched/flight.h"
@@ -91,7 +92,8 @@ struct frit_engine {
     frit_step_cost cost;
     frit_engine_drafts drafts;
     frit_pick_runner *pick_runner;    // for devices that run no picks; NULL: all do
-    float *media_rows;                // [n_batch]: the input of a step with pictures (media.h); NULL: none had any
+    frit_soft_runs soft;              // pictures that sessions may read (media/soft.h)
+    frit_pictures *pictures;          // encodes pictures; NULL: none came yet (media/media.h)
     struct frit_observer *observer;   // what steps are observed for (observe.h); NULL: nothing
 };
 

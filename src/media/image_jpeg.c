@@ -6,7 +6,7 @@
 #include "media/image.h"
 
 #include <setjmp.h>
-#include <stdio.h>   // jpeglib.h needs it
+#include <stdio.h>   // the library's header needs it
 #include <stdlib.h>
 #include <string.h>
 

@@ -339,6 +339,10 @@ static void call_chats(void)
     REFUSES(frit_turn_new, out, NULL, o.model, conversation, length);
     REFUSES(frit_turn_new, model, &turn, NULL, conversation, length);
     REFUSES(frit_turn_new, conversation, &turn, o.model, NULL, length);
+    REFUSES(frit_turn_new_with_media, out, NULL, o.model, conversation, length, NULL, 0);
+    REFUSES(frit_turn_new_with_media, model, &turn, NULL, conversation, length, NULL, 0);
+    REFUSES(frit_turn_new_with_media, conversation, &turn, o.model, NULL, length, NULL, 0);
+    REFUSES(frit_turn_new_with_media, media, &turn, o.model, conversation, length, NULL, 1);
     ZERO(frit_turn_prompt, turn, NULL, &n);
     ZERO(frit_turn_prompt, n_bytes, o.turn, NULL);
     REFUSES(frit_turn_tokenize, turn, NULL, NULL, tokens, 64, &n);
@@ -661,6 +665,17 @@ static void call_images(void)
     REFUSES(frit_image_get_size, width, image, NULL, &side);
     REFUSES(frit_image_get_size, height, image, &side, NULL);
     ZERO(frit_image_pixels, image, NULL);
+    frit_media *media = (frit_media *)(uintptr_t)1;
+    size_t n;
+    REFUSES(frit_media_new, out, NULL, o.engine, image, NULL);
+    REFUSES(frit_media_new, engine, &media, NULL, image, NULL);
+    REFUSES(frit_media_new, image, &media, o.engine, NULL, NULL);
+    note("frit_media_new", "options");
+    assert_int_equal(frit_media_new(&media, o.engine, image, NULL), FRIT_E_UNSUPPORTED);   // a model of text
+    assert_null(media);
+    ZERO(frit_media_tokens, media, NULL, &n);
+    ZERO(frit_media_tokens, n_tokens, (const frit_media *)(uintptr_t)rgb, NULL);
+    FREES(frit_media_free, media);
     FREES(frit_image_free, image);
     frit_image_free(image);
 }

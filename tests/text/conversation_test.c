@@ -10,7 +10,7 @@ static char *render(const frit_chat *chat, const char *text)
 {
     json_t *request = parse(text);
     frit_conversation conversation;
-    assert_ok(frit_conversation_read(&conversation, chat, request));
+    assert_ok(frit_conversation_read(&conversation, chat, request, 0));
     frit_buf out = {0};
     assert_ok(frit_chat_apply_json(chat, conversation.variables, &out, NULL));
     frit_conversation_free(&conversation);
@@ -152,7 +152,7 @@ static void wrong_conversations_are_refused_with_their_place(void **state)
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         json_t *request = parse(rows[i][0]);
         frit_conversation conversation;
-        assert_fails(frit_conversation_read(&conversation, chat, request), FRIT_E_INVALID, rows[i][1]);
+        assert_fails(frit_conversation_read(&conversation, chat, request, 0), FRIT_E_INVALID, rows[i][1]);
         assert_null(conversation.variables);
         json_decref(request);
     }

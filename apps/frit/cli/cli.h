@@ -338,6 +338,24 @@ frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes
 frit_token *cli_chat_tokens(const frit_model *model, const frit_message *messages, size_t n, size_t *n_tokens);
 frit_token *cli_turn_tokens(const frit_turn *turn, size_t *n_tokens);
 
+typedef struct cli_images {   // encoded pictures, which must live as long as their tokens are used
+    frit_media **list;
+    size_t n;
+} cli_images;
+
+typedef struct cli_image_prompt {
+    const frit_option_list *files;
+    const char *system;   // or NULL
+    const char *text;
+    size_t n_bytes;
+} cli_image_prompt;
+
+// Encodes the pictures of files and makes the prompt's tokens by the model's chat template: pictures, then text.
+// *tokens is malloc'd. Returns an exit code after printing any error.
+int cli_image_tokens(frit_engine *engine, const frit_model *model, const cli_common *common,
+                     const cli_image_prompt *prompt, cli_images *images, frit_token **tokens, size_t *n_tokens);
+void cli_images_free(cli_images *images);
+
 typedef struct cli_grammar_options {
     const char *gbnf, *schema, *regex, *tags;
     bool open_objects;   // for JSON schemas

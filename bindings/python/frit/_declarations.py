@@ -328,18 +328,6 @@ FRIT_ROLE_FIM_PAD = 11
 FRIT_ROLE_FIM_REPO = 12
 FRIT_ROLE_FIM_SEPARATOR = 13
 
-class frit_image_limits(Structure):
-    max_bytes: int
-    max_pixels: int
-    max_side: int
-    reserved: Any
-    _fields_ = [
-        ("max_bytes", c_uint64),
-        ("max_pixels", c_uint64),
-        ("max_side", c_uint32),
-        ("reserved", c_uint64 * 8),
-    ]
-
 class frit_message(Structure):
     role: bytes | None
     content: bytes | None
@@ -630,6 +618,24 @@ class frit_speculation_info(Structure):
         ("n_drafted", c_uint64),
         ("n_accepted", c_uint64),
         ("why_not", c_char_p),
+        ("reserved", c_uint64 * 8),
+    ]
+
+class frit_image_limits(Structure):
+    max_bytes: int
+    max_pixels: int
+    max_side: int
+    reserved: Any
+    _fields_ = [
+        ("max_bytes", c_uint64),
+        ("max_pixels", c_uint64),
+        ("max_side", c_uint32),
+        ("reserved", c_uint64 * 8),
+    ]
+
+class frit_media_options(Structure):
+    reserved: Any
+    _fields_ = [
         ("reserved", c_uint64 * 8),
     ]
 
@@ -1203,13 +1209,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_text_stream_push": (c_int, [c_void_p, c_int32, POINTER(c_void_p), POINTER(c_size_t)]),
     "frit_text_stream_flush": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
     "frit_text_stream_free": (None, [c_void_p]),
-    "frit_image_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(frit_image_limits)]),
-    "frit_image_open_memory": (c_int, [POINTER(c_void_p), c_void_p, c_size_t, POINTER(frit_image_limits)]),
-    "frit_image_from_rgb": (c_int, [POINTER(c_void_p), c_uint32, c_uint32, c_void_p]),
-    "frit_image_free": (None, [c_void_p]),
-    "frit_image_retain": (c_int, [c_void_p]),
-    "frit_image_get_size": (c_int, [c_void_p, POINTER(c_uint32), POINTER(c_uint32)]),
-    "frit_image_pixels": (POINTER(c_uint8), [c_void_p]),
     "frit_chat_render_json": (c_int, [c_void_p, c_char_p, c_char_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t)]),
     "frit_chat_render": (c_int, [c_void_p, POINTER(frit_message), c_size_t, POINTER(frit_chat_options), c_char_p, c_size_t, POINTER(c_size_t)]),
     "frit_chat_tokenize": (c_int, [c_void_p, POINTER(frit_message), c_size_t, POINTER(frit_chat_options), POINTER(c_int32), c_size_t, POINTER(c_size_t)]),
@@ -1275,6 +1274,17 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_session_push_forced": (c_int, [c_void_p, c_void_p, POINTER(c_int32)]),
     "frit_logprobs_top": (c_int, [POINTER(c_float), c_size_t, POINTER(frit_logprob), c_size_t]),
     "frit_logprobs_of": (c_int, [POINTER(c_float), c_size_t, POINTER(frit_logprob), c_size_t]),
+    "frit_image_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(frit_image_limits)]),
+    "frit_image_open_memory": (c_int, [POINTER(c_void_p), c_void_p, c_size_t, POINTER(frit_image_limits)]),
+    "frit_image_from_rgb": (c_int, [POINTER(c_void_p), c_uint32, c_uint32, c_void_p]),
+    "frit_image_free": (None, [c_void_p]),
+    "frit_image_retain": (c_int, [c_void_p]),
+    "frit_image_get_size": (c_int, [c_void_p, POINTER(c_uint32), POINTER(c_uint32)]),
+    "frit_image_pixels": (POINTER(c_uint8), [c_void_p]),
+    "frit_media_new": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, POINTER(frit_media_options)]),
+    "frit_media_free": (None, [c_void_p]),
+    "frit_media_tokens": (POINTER(c_int32), [c_void_p, POINTER(c_size_t)]),
+    "frit_turn_new_with_media": (c_int, [POINTER(c_void_p), c_void_p, c_char_p, c_size_t, POINTER(c_void_p), c_size_t]),
     "frit_adapter_open": (c_int, [POINTER(c_void_p), c_void_p, c_char_p, POINTER(frit_adapter_options)]),
     "frit_adapter_free": (None, [c_void_p]),
     "frit_adapter_get_info": (c_int, [c_void_p, POINTER(frit_adapter_info)]),

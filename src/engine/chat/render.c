@@ -57,7 +57,7 @@ static frit_status render_chat(const frit_chat *chat, json_t *variables, frit_bu
     json_t *request = request_of(variables);
     if (!request) return frit_fail_memory(0, "the variables of a chat template");
     frit_conversation conversation = {0};
-    frit_status status = frit_conversation_read(&conversation, chat, request);
+    frit_status status = frit_conversation_read(&conversation, chat, request, 0);
     if (status == FRIT_OK) {
         status = frit_chat_apply_json(chat, conversation.variables, out, NULL);
         if (status == FRIT_OK && conversation.continues) status = frit_conversation_cut(out, NULL);

@@ -4,6 +4,7 @@
 #include "text/chat/conversation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 // A template renders BOS itself if the model needs it, and no EOS after the start of the answer.
 enum { PROMPT_FLAGS = FRIT_TEXT_PARSE_SPECIAL };
@@ -42,7 +43,7 @@ static frit_status render_messages(const frit_model *model, const frit_message *
     json_t *request = json_pack("{s:o, s:b}", "messages", list, "add_generation_prompt", generate);
     frit_conversation conversation = {0};
     frit_status status = request ? FRIT_OK : frit_fail_memory(n_messages, "messages");
-    if (status == FRIT_OK) status = frit_conversation_read(&conversation, chat, request);
+    if (status == FRIT_OK) status = frit_conversation_read(&conversation, chat, request, 0);
     if (status == FRIT_OK) status = render_prompt(chat, &conversation, out, untrusted);
     frit_conversation_free(&conversation);
     json_decref(request);
@@ -101,7 +102,7 @@ static frit_status open_turn(frit_turn *turn, const json_t *request)
 {
     frit_conversation conversation;
     FRIT_TRY(frit_model_get_chat(turn->model, frit_conversation_has_tools(request), &turn->chat));
-    FRIT_TRY(frit_conversation_read(&conversation, turn->chat, request));
+    FRIT_TRY(frit_conversation_read(&conversation, turn->chat, request, turn->n_media));
     const answer_format *format = frit_chat_get_format(turn->chat);
     turn->tools = json_incref(conversation.tools);
     turn->must_call = conversation.must_call;
@@ -123,12 +124,24 @@ static frit_status open_turn(frit_turn *turn, const json_t *request)
     return status;
 }
 
-frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes)
+// Keeps the pictures of a conversation.
+static frit_status keep_media(frit_turn *turn, frit_media *const *media, size_t n_media)
+{
+    turn->media = calloc(n_media + 1, sizeof *turn->media);
+    if (!turn->media) return frit_fail_memory(n_media * sizeof *turn->media, "a turn of a chat");
+    for (; turn->n_media < n_media; turn->n_media++) turn->media[turn->n_media] = frit_media_ref(media[turn->n_media]);
+    return FRIT_OK;
+}
+
+frit_status frit_turn_new_with_media(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes,
+                                     frit_media *const *media, size_t n_media)
 {
     FRIT_REQUIRE(out);
     *out = NULL;
     FRIT_REQUIRE(model);
     FRIT_REQUIRE(conversation);
+    FRIT_REQUIRE_ITEMS(media, n_media);
+    for (size_t i = 0; i < n_media; i++) FRIT_REQUIRE(media[i]);
     json_error_t error;
     json_t *request = json_loadb(conversation, n_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!request)
@@ -139,7 +152,8 @@ frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *
     if (turn) {
         turn->model = (frit_model *)model;   // only the reference count changes
         frit_model_ref(turn->model);
-        status = open_turn(turn, request);
+        status = keep_media(turn, media, n_media);
+        if (status == FRIT_OK) status = open_turn(turn, request);
     }
     json_decref(request);
     if (status != FRIT_OK) {
@@ -148,6 +162,15 @@ frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *
     }
     *out = turn;
     return FRIT_OK;
+}
+
+frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes)
+{
+    FRIT_REQUIRE(out);
+    *out = NULL;
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE(conversation);
+    return frit_turn_new_with_media(out, model, conversation, n_bytes, NULL, 0);
 }
 
 const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes)
@@ -159,6 +182,25 @@ const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes)
     return turn->prompt.data ? turn->prompt.data : "";
 }
 
+// Tokenizes the prompt and replaces its placeholders by pictures.
+static frit_status tokenize_with_media(const frit_turn *turn, const frit_tokenize_limits *limits, frit_token *tokens,
+                                       size_t capacity, size_t *n_tokens)
+{
+    size_t n, n_all = 0;
+    frit_token *all = NULL, *text = calloc(turn->prompt.len + 1, sizeof *text);   // a token has a byte at least
+    if (!text) return frit_fail_memory(turn->prompt.len * sizeof *text, "a prompt");
+    frit_status status =
+        tokenize_prompt(turn->model, &turn->prompt, &turn->untrusted, limits, text, turn->prompt.len + 1, &n);
+    if (status == FRIT_OK) status = frit_media_place_all(&all, &n_all, text, n, turn->media, turn->n_media);
+    free(text);
+    *n_tokens = n_all;
+    if (status == FRIT_OK) memcpy(tokens, all, (n_all < capacity ? n_all : capacity) * sizeof *tokens);
+    if (status == FRIT_OK && n_all > capacity)
+        status = frit_fail(FRIT_E_LIMIT, "the prompt has %zu tokens, there is room for %zu", n_all, capacity);
+    free(all);
+    return status;
+}
+
 frit_status frit_turn_tokenize(const frit_turn *turn, const frit_tokenize_limits *limits, frit_token *tokens,
                                size_t capacity, size_t *n_tokens)
 {
@@ -167,6 +209,7 @@ frit_status frit_turn_tokenize(const frit_turn *turn, const frit_tokenize_limits
     FRIT_REQUIRE(turn);
     FRIT_REQUIRE_UNUSED(limits);
     FRIT_REQUIRE_ITEMS(tokens, capacity);
+    if (turn->n_media > 0) return tokenize_with_media(turn, limits, tokens, capacity, n_tokens);
     return tokenize_prompt(turn->model, &turn->prompt, &turn->untrusted, limits, tokens, capacity, n_tokens);
 }
 
@@ -215,6 +258,8 @@ void frit_turn_free(frit_turn *turn)
 {
     if (!turn) return;
     frit_parts_free(turn->split);
+    for (size_t i = 0; i < turn->n_media; i++) frit_media_free(turn->media[i]);
+    free(turn->media);
     free(turn->only);
     json_decref(turn->tools);
     frit_buf_free(&turn->prompt);

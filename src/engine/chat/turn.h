@@ -2,6 +2,7 @@
 // engine/chat/turn.h: a turn of a chat (frit.h). turn.c makes it and splits the answer; turn_grammar.c makes its
 // grammar.
 #pragma once
+#include "engine/media/media.h"
 #include "engine/model/model.h"
 #include "text/answer/parts.h"
 
@@ -17,4 +18,6 @@ struct frit_turn {
     frit_buf prompt;
     frit_spans untrusted;   // parts of the prompt that come from the conversation
     frit_parts *split;
+    frit_media **media;   // [n_media]: pictures of the conversation, in order; each holds a reference
+    size_t n_media;
 };

@@ -1,54 +1,173 @@
 // SPDX-License-Identifier: MIT
-// Pictures in sessions: their tokens, and the input of steps that have some.
+// Pictures as parts of prompts: the processor cuts them into patches, the encoder makes features of these.
 #include "engine/media/media.h"
 
 #include "base/grow.h"
 #include "base/sha256.h"
-#include "engine/engine.h"
+#include "engine/media/encoder.h"
+#include "format/processor.h"
+#include "media/image.h"
 
-#include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-// ------------------------------------------------------------------------------- pictures
+struct frit_pictures {
+    frit_processor processor;
+    frit_token placeholder;
+    frit_encoder *encoder;
+};
 
-// The id of row i: 30 bits of a hash, so that different pictures have different ids.
-static frit_token soft_id(const uint8_t digest[32], int32_t i)
+// ------------------------------------------------------------------------------- opening
+
+static frit_status open_processor(frit_pictures *pictures, const frit_model *model)
 {
-    uint8_t hash[32];
-    frit_sha256 sum;
-    const uint8_t row[4] = {(uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16), (uint8_t)(i >> 24)};
-    frit_sha256_init(&sum);
-    frit_sha256_add(&sum, digest, 32);
-    frit_sha256_add(&sum, row, sizeof row);
-    frit_sha256_end(&sum, hash);
-    const uint32_t bits =
-        (uint32_t)hash[0] | (uint32_t)hash[1] << 8 | (uint32_t)hash[2] << 16 | (uint32_t)hash[3] << 24;
-    return (frit_token)((bits & (FRIT_FIRST_SOFT - 1)) | FRIT_FIRST_SOFT);
+    bool found = false;
+    const char *path = model->info.path;
+    if (strcmp(model->ckpt->format, "safetensors") != 0)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: pictures are read by models in Hugging Face folders only", path);
+    FRIT_TRY(frit_processor_open(&pictures->processor, &found, path));
+    if (!found) return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no processor of pictures", path);
+    pictures->placeholder = frit_vocab_find(&model->vocab, frit_str_of(pictures->processor.placeholder));
+    if (pictures->placeholder >= 0) return FRIT_OK;
+    return frit_fail_file(FRIT_E_FORMAT, "%s: the vocabulary has no token '%s', which stands for a picture", path,
+                          pictures->processor.placeholder);
 }
 
-frit_status frit_media_of_features(frit_media **out, const float *features, int32_t height, int32_t width, int32_t n,
-                                   const uint8_t digest[32], bool has_axes)
+void frit_pictures_free(frit_pictures *pictures)
 {
-    const size_t n_tokens = (size_t)height * (size_t)width;
+    if (!pictures) return;
+    frit_encoder_close(pictures->encoder);
+    free(pictures);
+}
+
+static frit_status open_pictures(frit_engine *engine)
+{
+    const frit_model *model = engine->model;
+    if (engine->pictures) return FRIT_OK;
+    if (!frit_arch_reads_media(model->arch, &model->hp))
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: models of the architecture '%s' read no pictures",
+                              model->info.path, model->arch->name);
+    frit_pictures *pictures = calloc(1, sizeof *pictures);
+    if (!pictures) return frit_fail_memory(sizeof *pictures, "the encoder of pictures");
+    frit_status status = open_processor(pictures, model);
+    if (status == FRIT_OK) status = frit_encoder_open(&pictures->encoder, engine, model->info.path);
+    if (status != FRIT_OK) {
+        frit_pictures_free(pictures);
+        return status;
+    }
+    engine->pictures = pictures;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- encoding
+
+// Identifies the features: by the pixels, and by the size to which they are resized.
+static void hash_picture(const frit_image *image, const frit_picture_plan *plan, uint8_t digest[32])
+{
+    frit_sha256 sum;
+    const uint32_t sizes[] = {image->width, image->height, plan->out_width, plan->out_height};
+    frit_sha256_init(&sum);
+    frit_sha256_add(&sum, sizes, sizeof sizes);
+    frit_sha256_add(&sum, image->rgb, (size_t)image->width * image->height * 3);
+    frit_sha256_end(&sum, digest);
+}
+
+static frit_status encode(frit_engine *engine, const frit_picture_plan *plan, const frit_image *image, float *features)
+{
+    const frit_pictures *pictures = engine->pictures;
+    const size_t n = (size_t)plan->n_patches * plan->patch_values;
+    float *patches = calloc(n, sizeof *patches);
+    if (!patches) return frit_fail_memory(n * sizeof *patches, "the patches of a picture");
+    const frit_media_grid grid = {(int32_t)plan->tile_patches.rows, (int32_t)plan->tile_patches.columns};
+    frit_status status = frit_processor_patches(&pictures->processor, plan, image, patches);
+    if (status == FRIT_OK) status = frit_encoder_run(pictures->encoder, grid, patches, features);
+    free(patches);
+    return status;
+}
+
+// Makes the run of a picture of one tile, or takes the one that a session or another picture still has.
+static frit_status make_run(frit_soft_run **out, frit_engine *engine, const frit_picture_plan *plan,
+                            const frit_image *image)
+{
+    uint8_t digest[32];
+    const frit_encoder *encoder = engine->pictures->encoder;
+    const int32_t merge = (int32_t)engine->pictures->processor.merge, width = (int32_t)frit_encoder_width(encoder);
+    const int32_t rows = (int32_t)plan->tile_patches.rows / merge,
+                  columns = (int32_t)plan->tile_patches.columns / merge;
+    hash_picture(image, plan, digest);
+    *out = frit_soft_run_find(engine, digest);
+    if (*out) return FRIT_OK;
+    if (plan->n_tiles != 1 || plan->patch_values != (uint32_t)frit_encoder_patch_width(encoder) ||
+        (int64_t)rows * columns != plan->n_soft)
+        return frit_fail(FRIT_E_UNSUPPORTED, "a picture of %u tiles with %u numbers a patch, expected 1 and %lld",
+                         plan->n_tiles, plan->patch_values, (long long)frit_encoder_patch_width(encoder));
+    float *features = calloc((size_t)rows * (size_t)columns * (size_t)width, sizeof *features);
+    if (!features) return frit_fail_memory((size_t)plan->n_soft * (size_t)width * sizeof *features, "a picture");
+    frit_status status = encode(engine, plan, image, features);
+    if (status == FRIT_OK)
+        status =
+            frit_soft_run_new(out, engine, features, rows, columns, width, digest, frit_has_rope_axes(&engine->hp));
+    free(features);
+    return status;
+}
+
+// ------------------------------------------------------------------------------- tokens
+
+typedef struct writing {
+    const frit_model *model;
+    frit_media *media;
+} writing;
+
+static frit_status add_tokens(frit_media *media, const frit_token *tokens, size_t n)
+{
+    FRIT_TRY(FRIT_GROW(media->tokens, media->capacity, media->n + n, "the tokens of a picture"));
+    memcpy(media->tokens + media->n, tokens, n * sizeof *tokens);
+    media->n += n;
+    return FRIT_OK;
+}
+
+// Adds a part of what replaces the placeholder: a mark, or the soft tokens.
+static frit_status add_part(void *ctx, const char *text, uint32_t n_soft)
+{
+    const writing *w = ctx;
+    frit_token marks[FRIT_MARK_BYTES];
+    size_t n;
+    if (!text && n_soft == (uint32_t)w->media->runs[0]->n_tokens)
+        return add_tokens(w->media, w->media->runs[0]->ids, n_soft);
+    if (!text) return frit_fail(FRIT_E_INTERNAL, "a picture has features in several places");
+    FRIT_TRY(frit_tokenize(w->model, text, strlen(text), FRIT_TEXT_PARSE_SPECIAL, marks, FRIT_COUNT(marks), &n));
+    return add_tokens(w->media, marks, n);
+}
+
+static frit_status make_media(frit_media *media, frit_engine *engine, const frit_image *image)
+{
+    frit_picture_plan plan;
+    FRIT_TRY(open_pictures(engine));
+    FRIT_TRY(frit_processor_plan(&plan, &engine->pictures->processor, image->width, image->height));
+    media->placeholder = engine->pictures->placeholder;
+    media->runs = calloc(1, sizeof *media->runs);
+    if (!media->runs) return frit_fail_memory(sizeof *media->runs, "a picture");
+    FRIT_TRY(make_run(&media->runs[0], engine, &plan, image));
+    media->n_runs = 1;
+    return frit_processor_marks(&engine->pictures->processor, &plan, add_part, &(writing){engine->model, media});
+}
+
+frit_status frit_media_new(frit_media **out, frit_engine *engine, const frit_image *image,
+                           const frit_media_options *options)
+{
+    FRIT_REQUIRE(out);
     *out = NULL;
+    FRIT_REQUIRE(engine);
+    FRIT_REQUIRE(image);
+    FRIT_REQUIRE_UNUSED(options);
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a picture cannot be encoded from within a row function");
     frit_media *media = calloc(1, sizeof *media);
     if (!media) return frit_fail_memory(sizeof *media, "a picture");
-    *media = (frit_media){.n_tokens = (int32_t)n_tokens, .width = n};
-    atomic_init(&media->n_refs, 1);
-    media->n_positions = !has_axes ? (int32_t)n_tokens : height > width ? height : width;
-    media->ids = calloc(n_tokens, sizeof *media->ids);
-    media->features = calloc(n_tokens * (size_t)n, sizeof *media->features);
-    media->places = has_axes ? calloc(n_tokens, sizeof *media->places) : NULL;
-    if (!media->ids || !media->features || (has_axes && !media->places)) {
-        frit_media_unref(media);
-        return frit_fail_memory(n_tokens * (size_t)n * sizeof *media->features, "the features of a picture");
-    }
-    memcpy(media->features, features, n_tokens * (size_t)n * sizeof *features);
-    for (int32_t i = 0; i < media->n_tokens; i++) {
-        media->ids[i] = soft_id(digest, i);
-        if (has_axes) media->places[i][1] = i / width, media->places[i][2] = i % width;
+    media->n_refs = 1;
+    const frit_status status = make_media(media, engine, image);
+    if (status != FRIT_OK) {
+        frit_media_free(media);
+        return status;
     }
     *out = media;
     return FRIT_OK;
@@ -56,180 +175,48 @@ frit_status frit_media_of_features(frit_media **out, const float *features, int3
 
 frit_media *frit_media_ref(frit_media *media)
 {
-    atomic_fetch_add(&media->n_refs, 1);
+    media->n_refs++;
     return media;
 }
 
-void frit_media_unref(frit_media *media)
+void frit_media_free(frit_media *media)
 {
-    if (!media || atomic_fetch_sub(&media->n_refs, 1) > 1) return;
-    free(media->ids);
-    free(media->features);
-    free(media->places);
+    if (!media || --media->n_refs > 0) return;
+    for (size_t i = 0; i < media->n_runs; i++) frit_soft_run_unref(media->runs[i]);
+    free(media->runs);
+    free(media->tokens);
     free(media);
 }
 
-// ------------------------------------------------------------------------------- sessions
-
-static frit_status check_model(const frit_session *session, const frit_media *media)
+const frit_token *frit_media_tokens(const frit_media *media, size_t *n_tokens)
 {
-    const frit_model *model = session->engine->model;
-    if (!frit_arch_reads_media(model->arch, &model->hp))
-        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: models of the architecture '%s' read no pictures yet",
-                              model->info.path, model->arch->name);
-    if (media->width == model->hp.n_embd) return FRIT_OK;
-    return frit_fail_file(FRIT_E_INVALID, "%s: a picture has rows of %d features, expected %d", model->info.path,
-                          (int)media->width, (int)model->hp.n_embd);
+    FRIT_REQUIRE_OR(NULL, n_tokens);
+    *n_tokens = 0;
+    FRIT_REQUIRE_OR(NULL, media);
+    *n_tokens = media->n;
+    return media->tokens;
 }
 
-static int64_t n_turns(const frit_hparams *hp)
+frit_status frit_media_place_all(frit_token **out, size_t *n_out, const frit_token *tokens, size_t n,
+                                 frit_media *const *media, size_t n_media)
 {
-    return frit_has_rope_axes(hp) ? hp->rope.dim : 0;
-}
-
-uint64_t frit_media_step_bytes(const frit_engine *engine, int32_t n_rows)
-{
-    return (uint64_t)n_rows * (uint64_t)(1 + engine->hp.n_embd + n_turns(&engine->hp)) * sizeof(float);
-}
-
-// Allocates the input of steps with pictures when the first comes.
-static frit_status reserve_input(frit_engine *engine)
-{
-    const uint64_t n_bytes = frit_media_step_bytes(engine, engine->n_batch);
-    if (engine->media_rows) return FRIT_OK;
-    engine->media_rows = frit_arena_alloc(&engine->arena, (size_t)n_bytes, sizeof(float));
-    return engine->media_rows ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "the features of a step");
-}
-
-frit_status frit_session_push_features(frit_session *session, frit_media *media)
-{
-    frit_session_media *all = &session->media;
-    FRIT_TRY(frit_session_check_usable(session));
-    FRIT_TRY(frit_session_status(session));
-    FRIT_TRY(check_model(session, media));
-    if (session->shift.on) return frit_fail(FRIT_E_UNSUPPORTED, "a session whose context shifts reads no pictures");
-    FRIT_TRY(frit_session_make_room(session, (size_t)media->n_tokens));
-    FRIT_TRY(reserve_input(session->engine));
-    FRIT_TRY(FRIT_GROW(all->items, all->capacity, all->n + 1, "the pictures of a session"));
-    all->items[all->n++] = (frit_media_item){frit_media_ref(media), session->n_tokens};
-    memcpy(session->tokens + session->n_tokens, media->ids, (size_t)media->n_tokens * sizeof *media->ids);
-    session->n_tokens += (size_t)media->n_tokens;
-    session->pick.n_forced = 0;
-    session->results.needs_logits = true;
+    size_t n_found = 0, n_all = n, at = 0;
+    for (size_t i = 0; i < n; i++) n_found += n_media > 0 && tokens[i] == media[0]->placeholder;
+    if (n_found != n_media)
+        return frit_fail(FRIT_E_INVALID,
+                         "the prompt has %zu places for pictures, but %zu pictures are given: the chat template shows "
+                         "no others",
+                         n_found, n_media);
+    for (size_t k = 0; k < n_media; k++) n_all += media[k]->n;
+    *out = calloc(n_all + 1, sizeof **out);
+    if (!*out) return frit_fail_memory(n_all * sizeof **out, "a prompt");
+    for (size_t i = 0, k = 0; i < n; i++) {
+        const bool is_place = n_media > 0 && tokens[i] == media[0]->placeholder;
+        const frit_token *from = is_place ? media[k]->tokens : &tokens[i];
+        const size_t n_from = is_place ? media[k++]->n : 1;
+        memcpy(*out + at, from, n_from * sizeof *from);
+        at += n_from;
+    }
+    *n_out = at;
     return FRIT_OK;
-}
-
-// Returns the picture that token i is a part of, or NULL.
-static const frit_media_item *find_item(const frit_session *session, size_t i)
-{
-    for (size_t k = 0; k < session->media.n; k++) {
-        const frit_media_item *item = &session->media.items[k];
-        if (i >= item->first && i - item->first < (size_t)item->media->n_tokens) return item;
-    }
-    return NULL;
-}
-
-// Pictures before token i that end before it take fewer rotary positions than they have tokens.
-int32_t frit_session_rotary(const frit_session *session, size_t i)
-{
-    int32_t position = (int32_t)i;
-    for (size_t k = 0; k < session->media.n; k++) {
-        const frit_media_item *item = &session->media.items[k];
-        const size_t end = item->first + (size_t)item->media->n_tokens;
-        if (end <= i) position -= item->media->n_tokens - item->media->n_positions;
-    }
-    return position;
-}
-
-frit_status frit_session_media_copy(frit_session *to, const frit_session *from)
-{
-    frit_session_media *all = &to->media;
-    FRIT_TRY(FRIT_GROW(all->items, all->capacity, from->media.n, "the pictures of a session"));
-    for (size_t k = 0; k < from->media.n; k++) {
-        all->items[k] = from->media.items[k];
-        frit_media_ref(all->items[k].media);
-    }
-    all->n = from->media.n;
-    return FRIT_OK;
-}
-
-void frit_session_media_drop(frit_session *session, size_t n_keep)
-{
-    frit_session_media *all = &session->media;
-    while (all->n > 0 && all->items[all->n - 1].first >= n_keep) frit_media_unref(all->items[--all->n].media);
-}
-
-size_t frit_session_media_floor(const frit_session *session, size_t n)
-{
-    const frit_media_item *item = n > 0 ? find_item(session, n) : NULL;
-    return item ? item->first : n;
-}
-
-void frit_session_media_free(frit_session *session)
-{
-    frit_session_media_drop(session, 0);
-    free(session->media.items);
-    session->media = (frit_session_media){0};
-}
-
-// ------------------------------------------------------------------------------- steps
-
-// The axis that pair i of a head turns by: sections of time, row, column, one after the other.
-static int axis_of(const frit_hparams *hp, int64_t i)
-{
-    int axis = 0;
-    for (int64_t end = hp->rope_sections[0]; axis < FRIT_ROPE_AXES - 1 && i >= end; end += hp->rope_sections[axis])
-        axis++;
-    return axis;
-}
-
-static void write_turns(const frit_engine *engine, const frit_session *session, size_t i, const frit_media_item *item,
-                        float *turns)
-{
-    const frit_hparams *hp = &engine->hp;
-    const float *inv_freq = hp->rope_table.inv_freq->data;
-    const int64_t n_pairs = hp->rope.dim / 2;
-    const int32_t first = frit_session_rotary(session, item ? item->first : i);
-    const int32_t *place = item ? item->media->places[i - item->first] : NULL;
-    for (int64_t k = 0; k < n_pairs; k++) {
-        const int32_t position = first + (place ? place[axis_of(hp, k)] : 0);
-        const double angle = (double)position * (double)inv_freq[k];
-        turns[k] = (float)(cos(angle) * (double)hp->rope_table.magnitude);
-        turns[n_pairs + k] = (float)(sin(angle) * (double)hp->rope_table.magnitude);
-    }
-}
-
-static void write_row(const frit_engine *engine, const frit_session *session, size_t i, float *row)
-{
-    const int64_t n_embd = engine->hp.n_embd;
-    const frit_media_item *item = find_item(session, i);
-    row[0] = item ? 1 : 0;
-    if (item)
-        memcpy(row + 1, item->media->features + (i - item->first) * (size_t)n_embd, (size_t)n_embd * sizeof *row);
-    else
-        memset(row + 1, 0, (size_t)n_embd * sizeof *row);
-    if (n_turns(&engine->hp) > 0) write_turns(engine, session, i, item, row + 1 + n_embd);
-}
-
-static bool has_soft_rows(const frit_step *step)
-{
-    for (int32_t i = 0; i < step->n_rows; i++)
-        if (step->tokens[i] >= FRIT_FIRST_SOFT) return true;
-    return false;
-}
-
-void frit_media_lay_out(frit_engine *engine)
-{
-    frit_step *step = engine->step;
-    step->has_media = engine->media_rows && has_soft_rows(step);
-    if (!step->has_media) return;
-    const size_t width = (size_t)frit_media_step_bytes(engine, 1) / sizeof(float);
-    for (int32_t s = 0; s < step->n_seqs; s++) {
-        const frit_seq *seq = &step->seqs[s];
-        for (int32_t k = 0; k < seq->n_rows; k++) {
-            const int32_t row = seq->first_row + k;
-            write_row(engine, step->owners[s], (size_t)(seq->n_past + k), engine->media_rows + (size_t)row * width);
-            if (step->tokens[row] >= FRIT_FIRST_SOFT) step->tokens[row] = 0;   // an entry of the table; not used
-        }
-    }
 }

@@ -169,5 +169,5 @@ void frit_schedule_lay_out(frit_engine *engine)
         lay_out_by_rows(engine, true);   // devices may have another kernel for them, from the first row on
         lay_out_by_rows(engine, false);
     }
-    frit_media_lay_out(engine);
+    frit_soft_lay_out(engine);
 }

@@ -22,10 +22,10 @@ typedef struct frit_step {   // a batch, and the sessions of its sequences
     int32_t n_decode_rows, n_decode_outs;   // as in frit_batch
     frit_adapter_class adapted;             // the plan class that its adapters need
     bool keeps_hidden;                      // hidden states of a session are stored
-    float *given;     // [n_batch, n_embd]: hidden states that a multi-token prediction layer reads; NULL: none
-    bool has_media;   // some rows stand for pictures (media.h)
-    bool encodes;     // its rows are of sources
-    bool decodes;     // its rows are single tokens and drafts that follow them
+    float *given;    // [n_batch, n_embd]: hidden states that a multi-token prediction layer reads; NULL: none
+    bool has_soft;   // it has soft tokens (media/soft.h)
+    bool encodes;    // its rows are of sources
+    bool decodes;    // its rows are single tokens and drafts that follow them
 } frit_step;
 
 // How long steps take, as moving averages in nanoseconds; 0: not measured yet.

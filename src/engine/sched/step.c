@@ -173,7 +173,7 @@ static frit_plan_key key_of(const frit_engine *engine, const frit_step *step)
                                    : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
                                    : step->keeps_hidden                 ? FRIT_PLAN_NEXT
                                                                         : FRIT_PLAN_LOGITS,
-                           .media = step->has_media,
+                           .media = step->has_soft,
                            .adapted = step->adapted};
 }
 
@@ -214,9 +214,9 @@ static frit_status copy_results(const frit_shape_class *c, int i, const frit_bat
 static frit_status write_given(const frit_engine *engine, const frit_shape_class *c, const frit_step *step,
                                const frit_batch *batch)
 {
-    const uint64_t n_bytes = step->has_media ? frit_media_step_bytes(engine, step->n_rows)
-                                             : (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
-    const float *given = step->has_media ? engine->media_rows : step->given;
+    const uint64_t n_bytes = step->has_soft ? frit_soft_step_bytes(engine, step->n_rows)
+                                            : (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
+    const float *given = step->has_soft ? engine->soft.rows : step->given;
     const bool is_observed = engine->observer && engine->observer->rows.given;
     for (int i = 0; i < c->segments.n && (is_observed || given); i++) {
         const frit_planned_segment *planned = &c->planned[i];

@@ -80,7 +80,7 @@ void frit_session_free(frit_session *session)
     frit_session_free_picks(session);
     frit_speculation_free(session->speculation);
     frit_hidden_release(session);
-    frit_session_media_free(session);
+    frit_session_soft_free(session);
     free(session->results.pushes);
     free(session->results.logits);
     free(session->note.text);
@@ -137,9 +137,10 @@ static frit_status check_tokens(frit_session *session, const frit_token *tokens,
 {
     const frit_engine *engine = session->engine;
     for (size_t i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= engine->hp.n_vocab)
+        if (tokens[i] < 0 || (tokens[i] >= engine->hp.n_vocab && tokens[i] < FRIT_FIRST_SOFT))
             return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, this model's ids are 0 to %d", i, n, tokens[i],
                              engine->hp.n_vocab - 1);
+    FRIT_TRY(frit_session_soft_reserve(session, tokens, n));
     return frit_session_make_room(session, n);
 }
 
@@ -222,6 +223,7 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
         session->results.pushes[session->results.n_pushes++] = (frit_row_push){session->n_tokens, n_tokens, chosen};
     plan_snapshot(session, n_tokens);
     memcpy(session->tokens + session->n_tokens, tokens, n_tokens * sizeof *tokens);
+    frit_session_soft_take(session, tokens, n_tokens);
     if (is_whole) frit_session_run_again(session);
     session->n_tokens += n_tokens;
     if (n_tokens > 1) session->pick.n_forced = 0;
@@ -322,7 +324,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (n_keep > session->n_tokens)
         return frit_fail(FRIT_E_INVALID, "a session of %zu tokens cannot be truncated to %zu", session->n_tokens,
                          n_keep);
-    if (frit_session_media_floor(session, n_keep) != n_keep)
+    if (frit_session_soft_floor(session, n_keep) != n_keep)
         return frit_fail(FRIT_E_INVALID, "the first %zu tokens cannot be kept: token %zu is within a picture", n_keep,
                          n_keep);
     if (!frit_session_knows(session, n_keep))
@@ -334,7 +336,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (n_keep == 0) session->shift.n_dropped = 0;
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
-    frit_session_media_drop(session, n_keep);
+    frit_session_soft_drop(session, n_keep);
     if (session->prompt.n_long > n_keep) session->prompt.n_long = n_keep;
     session->prefix.n_known = -1;
     if (session->results.n_delivered < session->n_done) session->results.n_delivered = session->n_done;
@@ -359,7 +361,7 @@ frit_status frit_session_stop(frit_session *session)
     // Row functions of the caller are not called after the return, and unknown tokens would stay unknown.
     const bool must_wait = session->results.n_pushes > 0 || !frit_session_knows(session, session->n_done);
     if (must_wait) FRIT_TRY(frit_session_settle(session));
-    return frit_session_truncate(session, frit_session_media_floor(session, session->n_done));
+    return frit_session_truncate(session, frit_session_soft_floor(session, session->n_done));
 }
 
 size_t frit_session_pending(const frit_session *session)

@@ -3,7 +3,7 @@
 #pragma once
 #include "engine/kv/session_prefix.h"
 #include "engine/lora/adapter.h"
-#include "engine/media/media.h"
+#include "engine/media/soft.h"
 #include "engine/session/hidden.h"
 #include "engine/session/pick_request.h"
 #include "engine/session/shift.h"
@@ -75,7 +75,7 @@ struct frit_session {
     frit_source_text source;
     frit_session_prefix prefix;
     frit_session_shift shift;
-    frit_session_media media;
+    frit_session_soft soft;
     frit_session_adapters adapters;
     frit_session_failure failure;
     frit_note note;

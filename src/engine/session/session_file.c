@@ -223,7 +223,7 @@ static frit_status make_header(const frit_session *session, frit_saved_header *o
     FRIT_TRY(frit_session_settle_all(session));
     FRIT_TRY(frit_session_status(session));
     FRIT_TRY(frit_session_check_known(session));
-    if (session->media.n > 0) return frit_fail(FRIT_E_UNSUPPORTED, "a session with pictures cannot be saved yet");
+    if (session->soft.n > 0) return frit_fail(FRIT_E_UNSUPPORTED, "a session with pictures cannot be saved yet");
     FRIT_TRY(describe_session(session, &h));
     h.n_tokens = (uint32_t)session->n_tokens;
     h.n_done = (uint32_t)session->n_done;

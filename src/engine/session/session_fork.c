@@ -33,7 +33,7 @@ static frit_status copy_session(frit_session *to, const frit_session *from)
     FRIT_TRY(copy_scales(to, from));
     if (from->note.text) FRIT_TRY(frit_session_set_note(to, from->note.text, from->note.n_bytes));
     FRIT_TRY(frit_speculation_fork(to, from));
-    FRIT_TRY(frit_session_media_copy(to, from));
+    FRIT_TRY(frit_session_soft_copy(to, from));
     FRIT_TRY(share_cache(to, from));
     memcpy(to->tokens, from->tokens, from->n_tokens * sizeof *to->tokens);
     memcpy(to->results.logits, from->results.logits, (size_t)from->engine->hp.n_vocab * sizeof *to->results.logits);

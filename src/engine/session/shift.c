@@ -128,7 +128,7 @@ frit_status frit_session_set_shift(frit_session *session, const frit_shift_optio
     session->shift.on = false;
     if (!options) return FRIT_OK;
     FRIT_TRY(check_model(session->engine));
-    if (session->media.n > 0)
+    if (session->soft.n > 0)
         return frit_fail(FRIT_E_UNSUPPORTED, "the context of a session with pictures cannot shift");
     return choose_shift(session->engine, options, &session->shift);
 }

@@ -260,7 +260,7 @@ static void make_drafts(frit_session *session, frit_sampler *sampler, int32_t mo
         s->n_drafts = choose_n_drafts(s, session->engine, draft->n < most ? draft->n : most);
     }
     // A draft model has not seen the session's pictures.
-    if (s->drafter.session && session->media.n == 0 && (s->n_drafts == 0 || draft->n_match < LONG_MATCH))
+    if (s->drafter.session && session->soft.n == 0 && (s->n_drafts == 0 || draft->n_match < LONG_MATCH))
         s->n_requested = most;
     else
         count_queued(s, session->engine);

@@ -11,6 +11,8 @@ typedef struct reading {
     const frit_chat *chat;
     const chat_shape *shape;
     json_t *messages;   // in the template's form
+    size_t n_images;    // pictures that are given; 0: parts of type image are refused
+    size_t *n_found;    // parts of type image
 } reading;
 
 // The roles of requests, and their names in templates.
@@ -38,32 +40,70 @@ static frit_status bad_content(size_t i, const char *what)
                         what);
 }
 
-// Reads a string, or a list of text parts, which are joined.
-static frit_status read_content(const json_t *content, size_t i, json_t **out)
+static bool is_image(const json_t *part)
 {
-    if (json_is_string(content)) {
-        *out = json_copy((json_t *)content);
-        return *out ? FRIT_OK : no_memory();
-    }
-    if (!json_is_array(content)) return bad_content(i, "expected a string or a list of parts");
-    frit_buf text = {0};
-    frit_status status = FRIT_OK;
-    for (size_t p = 0; p < json_array_size(content) && status == FRIT_OK; p++) {
+    const char *type = json_string_value(json_object_get(part, "type"));
+    return type && strcmp(type, "image") == 0;
+}
+
+// Checks the parts of a list, and counts those of type image.
+static frit_status check_parts(const reading *r, const json_t *content, size_t i, size_t *n_images)
+{
+    *n_images = 0;
+    for (size_t p = 0; p < json_array_size(content); p++) {
         const json_t *part = json_array_get(content, p);
         const char *type = json_string_value(json_object_get(part, "type"));
-        const json_t *piece = json_object_get(part, "text");
-        if (!type)
-            status = bad_content(i, "a part is not an object with a type");
+        if (!type) return bad_content(i, "a part is not an object with a type");
+        if (r->n_images > 0 && is_image(part))
+            ++*n_images;
         else if (strcmp(type, "text") != 0)
-            status = bad_content(i, "only parts of type 'text' are supported");
-        else if (!json_is_string(piece))
-            status = bad_content(i, "a text part has no text");
-        else
-            frit_buf_append(&text, json_string_value(piece), json_string_length(piece));
+            return bad_content(i, r->n_images > 0 ? "only parts of type 'text' and 'image' are supported"
+                                                  : "only parts of type 'text' are supported");
+        else if (!json_is_string(json_object_get(part, "text")))
+            return bad_content(i, "a text part has no text");
     }
-    *out = status == FRIT_OK && !text.failed ? json_stringn_nocheck(text.data ? text.data : "", text.len) : NULL;
+    *r->n_found += *n_images;
+    return FRIT_OK;
+}
+
+// Copies texts and pictures as the parts that templates know.
+static json_t *copy_parts(const json_t *content)
+{
+    json_t *list = json_array();
+    for (size_t p = 0; list && p < json_array_size(content); p++) {
+        const json_t *part = json_array_get(content, p);
+        json_t *copy = is_image(part) ? json_pack("{s:s}", "type", "image")
+                                      : json_pack("{s:s, s:O}", "type", "text", "text", json_object_get(part, "text"));
+        if (copy && json_array_append_new(list, copy) == 0) continue;
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+static json_t *join_parts(const json_t *content)
+{
+    frit_buf text = {0};
+    for (size_t p = 0; p < json_array_size(content); p++) {
+        const json_t *piece = json_object_get(json_array_get(content, p), "text");
+        frit_buf_append(&text, json_string_value(piece), json_string_length(piece));
+    }
+    json_t *out = text.failed ? NULL : json_stringn_nocheck(text.data ? text.data : "", text.len);
     frit_buf_free(&text);
-    return status == FRIT_OK && !*out ? no_memory() : status;
+    return out;
+}
+
+// Reads a string, or a list of parts: texts are joined unless pictures are among them.
+static frit_status read_content(const reading *r, const json_t *content, size_t i, json_t **out)
+{
+    size_t n_images = 0;
+    if (!json_is_string(content) && !json_is_array(content))
+        return bad_content(i, "expected a string or a list of parts");
+    if (json_is_array(content)) FRIT_TRY(check_parts(r, content, i, &n_images));
+    *out = json_is_string(content) ? json_copy((json_t *)content)
+           : n_images > 0          ? copy_parts(content)
+                                   : join_parts(content);
+    return *out ? FRIT_OK : no_memory();
 }
 
 static json_t *as_parts(json_t *text)
@@ -76,7 +116,7 @@ static frit_status set_content(const reading *r, json_t *message, const json_t *
     const char *role = json_string_value(json_object_get(message, "role"));
     if (!is_given(given) && strcmp(role, "assistant") != 0) return bad_content(i, "is missing");
     json_t *content = NULL;
-    if (is_given(given)) FRIT_TRY(read_content(given, i, &content));
+    if (is_given(given)) FRIT_TRY(read_content(r, given, i, &content));
     if (has_calls && json_string_length(content) == 0) {
         json_decref(content);
         content = r->shape->call_content == CHAT_CONTENT_NULL ? json_null() : json_string("");
@@ -477,14 +517,20 @@ bool frit_conversation_has_tools(const json_t *request)
     return json_array_size(json_object_get(request, "tools")) > 0 && (!choice || strcmp(choice, "none") != 0);
 }
 
-frit_status frit_conversation_read(frit_conversation *out, const frit_chat *chat, const json_t *request)
+frit_status frit_conversation_read(frit_conversation *out, const frit_chat *chat, const json_t *request,
+                                   size_t n_images)
 {
+    size_t n_found = 0;
     *out = (frit_conversation){.variables = json_object()};
-    reading r = {chat, frit_chat_get_shape(chat), json_array()};
+    reading r = {chat, frit_chat_get_shape(chat), json_array(), n_images, &n_found};
     frit_status status = out->variables && r.messages ? FRIT_OK : no_memory();
     if (status == FRIT_OK && !json_is_object(request))
         status = frit_fail(FRIT_E_INVALID, "a conversation is a JSON object with messages");
     if (status == FRIT_OK) status = read_request(&r, out, request);
+    if (status == FRIT_OK && n_found != n_images)
+        status = frit_fail_at(FRIT_E_INVALID, "messages", FRIT_CODE_INVALID_VALUE,
+                              "%zu parts of type 'image' are in the conversation, but %zu pictures are given", n_found,
+                              n_images);
     json_decref(r.messages);
     if (status != FRIT_OK) frit_conversation_free(out);
     return status;

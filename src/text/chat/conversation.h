@@ -22,8 +22,10 @@ typedef struct frit_conversation {
 // True if the request has tools that the model may call; a separate template may exist for them.
 bool frit_conversation_has_tools(const json_t *request);
 // Converts a request, which must outlive `out`. The text of FRIT_E_INVALID begins with the place: "messages[2].content:
-// ...".
-frit_status frit_conversation_read(frit_conversation *out, const frit_chat *chat, const json_t *request);
+// ...". With n_images above 0, content may have as many parts {"type": "image"}, which the template writes as
+// placeholders.
+frit_status frit_conversation_read(frit_conversation *out, const frit_chat *chat, const json_t *request,
+                                   size_t n_images);
 // Cuts a rendered prompt where the content of the continued message ends: at the last mark, because messages may
 // contain marks too. `untrusted` may be NULL.
 frit_status frit_conversation_cut(frit_buf *prompt, frit_spans *untrusted);

@@ -51,19 +51,19 @@ static void compare_row(void *ctx, size_t i, const float *values, size_t n)
     e->f->n_equal++;
 }
 
-static frit_media *picture_of(const fixture *f, size_t i, const float **features)
+static frit_soft_run *picture_of(const fixture *f, size_t i, const float **features)
 {
     const json_t *grid = json_array_get(json_object_get(f->one, "image_grid_thw"), i);
     const int32_t height = (int32_t)json_integer_value(json_array_get(grid, 1)) / 2;
     const int32_t width = (int32_t)json_integer_value(json_array_get(grid, 2)) / 2;
     int64_t n, n_embd;
     if (!*features) *features = media_golden_array(&f->gold, media_golden_text(f->one, "features"), &n, &n_embd);
-    frit_media *media;
+    frit_soft_run *run;
     const uint8_t digest[32] = {(uint8_t)i, 7};
     n_embd = f->model->hp.n_embd;
-    assert_ok(frit_media_of_features(&media, *features, height, width, (int32_t)n_embd, digest, true));
+    assert_ok(frit_soft_run_new(&run, f->engine, *features, height, width, (int32_t)n_embd, digest, true));
     *features += (int64_t)height * width * n_embd;
-    return media;
+    return run;
 }
 
 // Pushes ids [first, end) of the case, with its logits as results.
@@ -91,10 +91,10 @@ static size_t push_case(fixture *f, frit_session *session, expected_rows rows[8]
             rows[n_texts] = (expected_rows){f, i};
             push_text(f, session, ids, &rows[n_texts++], end);
         } else {
-            frit_media *media = picture_of(f, n_pictures++, &features);
-            assert_int_equal(media->n_tokens, end - i);
-            assert_ok(frit_session_push_features(session, media));
-            frit_media_unref(media);
+            frit_soft_run *run = picture_of(f, n_pictures++, &features);
+            assert_int_equal(run->n_tokens, end - i);
+            assert_ok(frit_session_push(session, run->ids, (size_t)run->n_tokens, NULL));
+            frit_soft_run_unref(run);
         }
         i = end;
     }
@@ -207,7 +207,7 @@ static void a_session_with_pictures_refuses_what_it_cannot_do(void **state)
     expect_refusal(frit_session_save_memory(session, NULL, 0, &n_bytes), FRIT_E_UNSUPPORTED, "with pictures");
     expect_refusal(frit_session_set_shift(session, &(frit_shift_options){0}), FRIT_E_UNSUPPORTED, "pictures");
     assert_ok(frit_session_truncate(session, 6));   // the picture begins there
-    assert_int_equal(session->media.n, 0);
+    assert_int_equal(session->soft.n, 0);
     frit_session_free(session);
     close_fixture(&f);
 }
@@ -218,15 +218,16 @@ static void models_of_text_refuse_pictures(void **state)
     frit_model *model;
     frit_engine *engine;
     frit_session *session;
-    frit_media *media;
+    frit_soft_run *run;
     const float features[64] = {0};
     const uint8_t digest[32] = {0};
     assert_ok(frit_model_open(&model, shared_path("goldens/hf/qwen2"), NULL));
     assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 64}));
     assert_ok(frit_session_new(&session, engine));
-    assert_ok(frit_media_of_features(&media, features, 1, 1, 64, digest, true));
-    expect_refusal(frit_session_push_features(session, media), FRIT_E_UNSUPPORTED, "read no pictures");
-    frit_media_unref(media);
+    assert_ok(frit_soft_run_new(&run, engine, features, 1, 1, 64, digest, true));
+    expect_refusal(frit_session_push(session, run->ids, (size_t)run->n_tokens, NULL), FRIT_E_UNSUPPORTED,
+                   "read no pictures");
+    frit_soft_run_unref(run);
     frit_session_free(session);
     frit_engine_free(engine);
     frit_model_free(model);

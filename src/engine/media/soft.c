@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Soft tokens: the runs of an engine, runs in sessions, and the input of steps that have some.
+#include "engine/media/soft.h"
+
+#include "base/grow.h"
+#include "base/sha256.h"
+#include "engine/engine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ------------------------------------------------------------------------------- runs
+
+// The id of row i: 30 bits of a hash, so that different pictures have different ids.
+static frit_token soft_id(const uint8_t digest[32], int32_t i)
+{
+    uint8_t hash[32];
+    frit_sha256 sum;
+    const uint8_t row[4] = {(uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16), (uint8_t)(i >> 24)};
+    frit_sha256_init(&sum);
+    frit_sha256_add(&sum, digest, 32);
+    frit_sha256_add(&sum, row, sizeof row);
+    frit_sha256_end(&sum, hash);
+    const uint32_t bits =
+        (uint32_t)hash[0] | (uint32_t)hash[1] << 8 | (uint32_t)hash[2] << 16 | (uint32_t)hash[3] << 24;
+    return (frit_token)((bits & (FRIT_FIRST_SOFT - 1)) | FRIT_FIRST_SOFT);
+}
+
+static void free_run(frit_soft_run *run)
+{
+    free(run->ids);
+    free(run->features);
+    free(run->places);
+    free(run);
+}
+
+static frit_status enter(frit_soft_run *run)
+{
+    frit_soft_runs *all = &run->engine->soft;
+    FRIT_TRY(FRIT_GROW(all->list, all->capacity, all->n + 1, "the pictures of an engine"));
+    all->list[all->n++] = run;
+    return FRIT_OK;
+}
+
+frit_status frit_soft_run_new(frit_soft_run **out, frit_engine *engine, const float *features, int32_t height,
+                              int32_t width, int32_t n, const uint8_t digest[32], bool has_axes)
+{
+    const size_t n_tokens = (size_t)height * (size_t)width;
+    *out = NULL;
+    frit_soft_run *run = calloc(1, sizeof *run);
+    if (!run) return frit_fail_memory(sizeof *run, "a picture");
+    *run = (frit_soft_run){.engine = engine, .n_refs = 1, .n_tokens = (int32_t)n_tokens, .width = n};
+    run->n_positions = !has_axes ? (int32_t)n_tokens : height > width ? height : width;
+    run->ids = calloc(n_tokens, sizeof *run->ids);
+    run->features = calloc(n_tokens * (size_t)n, sizeof *run->features);
+    run->places = has_axes ? calloc(n_tokens, sizeof *run->places) : NULL;
+    const bool fits = run->ids && run->features && (run->places || !has_axes);
+    const frit_status status =
+        fits ? enter(run) : frit_fail_memory(n_tokens * (size_t)n * sizeof *features, "the features of a picture");
+    if (status != FRIT_OK) {
+        free_run(run);
+        return status;
+    }
+    memcpy(run->features, features, n_tokens * (size_t)n * sizeof *features);
+    for (int32_t i = 0; i < run->n_tokens; i++) {
+        run->ids[i] = soft_id(digest, i);
+        if (has_axes) run->places[i][1] = i / width, run->places[i][2] = i % width;
+    }
+    *out = run;
+    return FRIT_OK;
+}
+
+frit_soft_run *frit_soft_run_find(const frit_engine *engine, const uint8_t digest[32])
+{
+    for (size_t i = 0; i < engine->soft.n; i++) {
+        frit_soft_run *run = engine->soft.list[i];
+        const int32_t last = run->n_tokens - 1;
+        if (run->ids[0] != soft_id(digest, 0) || run->ids[last] != soft_id(digest, last)) continue;
+        run->n_refs++;
+        return run;
+    }
+    return NULL;
+}
+
+void frit_soft_run_unref(frit_soft_run *run)
+{
+    if (!run || --run->n_refs > 0) return;
+    frit_soft_runs *all = run->engine ? &run->engine->soft : NULL;
+    for (size_t i = 0; all && i < all->n; i++)
+        if (all->list[i] == run) all->list[i--] = all->list[--all->n];
+    free_run(run);
+}
+
+void frit_soft_runs_free(frit_engine *engine)
+{
+    frit_soft_runs *all = &engine->soft;
+    for (size_t i = 0; i < all->n; i++) all->list[i]->engine = NULL;
+    free(all->list);
+    *all = (frit_soft_runs){0};
+}
+
+// Returns the run that n tokens begin with; NULL: none.
+static frit_soft_run *find_run(const frit_engine *engine, const frit_token *tokens, size_t n)
+{
+    for (size_t i = 0; i < engine->soft.n; i++) {
+        frit_soft_run *run = engine->soft.list[i];
+        if ((size_t)run->n_tokens <= n && memcmp(run->ids, tokens, (size_t)run->n_tokens * sizeof *tokens) == 0)
+            return run;
+    }
+    return NULL;
+}
+
+// ------------------------------------------------------------------------------- sessions
+
+static int64_t n_turns(const frit_hparams *hp)
+{
+    return frit_has_rope_axes(hp) ? hp->rope.dim : 0;
+}
+
+uint64_t frit_soft_step_bytes(const frit_engine *engine, int32_t n_rows)
+{
+    return (uint64_t)n_rows * (uint64_t)(1 + engine->hp.n_embd + n_turns(&engine->hp)) * sizeof(float);
+}
+
+static frit_status check_run(const frit_session *session, const frit_soft_run *run)
+{
+    const frit_model *model = session->engine->model;
+    if (!frit_arch_reads_media(model->arch, &model->hp))
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: models of the architecture '%s' read no pictures",
+                              model->info.path, model->arch->name);
+    if (session->shift.on) return frit_fail(FRIT_E_UNSUPPORTED, "a session whose context shifts reads no pictures");
+    if (run->width == model->hp.n_embd) return FRIT_OK;
+    return frit_fail_file(FRIT_E_INVALID, "%s: a picture has rows of %d features, expected %d", model->info.path,
+                          (int)run->width, (int)model->hp.n_embd);
+}
+
+// Allocates the input of steps with soft tokens when the first come.
+static frit_status reserve_rows(frit_engine *engine)
+{
+    const uint64_t n_bytes = frit_soft_step_bytes(engine, engine->n_batch);
+    if (!engine->soft.rows) engine->soft.rows = frit_arena_alloc(&engine->arena, (size_t)n_bytes, sizeof(float));
+    return engine->soft.rows ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "the features of a step");
+}
+
+frit_status frit_session_soft_reserve(frit_session *session, const frit_token *tokens, size_t n)
+{
+    size_t n_runs = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (tokens[i] < FRIT_FIRST_SOFT) continue;
+        const frit_soft_run *run = find_run(session->engine, tokens + i, n - i);
+        if (!run)
+            return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, which begins no picture of this engine", i, n,
+                             (int)tokens[i]);
+        FRIT_TRY(check_run(session, run));
+        i += (size_t)run->n_tokens - 1;
+        n_runs++;
+    }
+    if (n_runs == 0) return FRIT_OK;
+    FRIT_TRY(reserve_rows(session->engine));
+    return FRIT_GROW(session->soft.items, session->soft.capacity, session->soft.n + n_runs, "a session's pictures");
+}
+
+void frit_session_soft_take(frit_session *session, const frit_token *tokens, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (tokens[i] < FRIT_FIRST_SOFT) continue;
+        frit_soft_run *run = find_run(session->engine, tokens + i, n - i);
+        run->n_refs++;
+        session->soft.items[session->soft.n++] = (frit_soft_item){run, session->n_tokens + i};
+        i += (size_t)run->n_tokens - 1;
+    }
+}
+
+// Returns the run that token i is a part of, or NULL.
+static const frit_soft_item *find_item(const frit_session *session, size_t i)
+{
+    for (size_t k = 0; k < session->soft.n; k++) {
+        const frit_soft_item *item = &session->soft.items[k];
+        if (i >= item->first && i - item->first < (size_t)item->run->n_tokens) return item;
+    }
+    return NULL;
+}
+
+// Runs that end before token i take fewer rotary positions than they have tokens.
+int32_t frit_session_rotary(const frit_session *session, size_t i)
+{
+    int32_t position = (int32_t)i;
+    for (size_t k = 0; k < session->soft.n; k++) {
+        const frit_soft_item *item = &session->soft.items[k];
+        if (item->first + (size_t)item->run->n_tokens <= i) position -= item->run->n_tokens - item->run->n_positions;
+    }
+    return position;
+}
+
+frit_status frit_session_soft_copy(frit_session *to, const frit_session *from)
+{
+    FRIT_TRY(FRIT_GROW(to->soft.items, to->soft.capacity, from->soft.n, "a session's pictures"));
+    for (size_t k = 0; k < from->soft.n; k++) {
+        to->soft.items[k] = from->soft.items[k];
+        to->soft.items[k].run->n_refs++;
+    }
+    to->soft.n = from->soft.n;
+    return FRIT_OK;
+}
+
+void frit_session_soft_drop(frit_session *session, size_t n_keep)
+{
+    frit_session_soft *all = &session->soft;
+    while (all->n > 0 && all->items[all->n - 1].first >= n_keep) frit_soft_run_unref(all->items[--all->n].run);
+}
+
+size_t frit_session_soft_floor(const frit_session *session, size_t n)
+{
+    const frit_soft_item *item = find_item(session, n);
+    return item ? item->first : n;
+}
+
+void frit_session_soft_free(frit_session *session)
+{
+    frit_session_soft_drop(session, 0);
+    free(session->soft.items);
+    session->soft = (frit_session_soft){0};
+}
+
+// ------------------------------------------------------------------------------- steps
+
+// The axis that pair i of a head turns by: sections of time, row, column, one after the other.
+static int axis_of(const frit_hparams *hp, int64_t i)
+{
+    int axis = 0;
+    for (int64_t end = hp->rope_sections[0]; axis < FRIT_ROPE_AXES - 1 && i >= end; end += hp->rope_sections[axis])
+        axis++;
+    return axis;
+}
+
+static void write_turns(const frit_session *session, size_t i, const frit_soft_item *item, float *turns)
+{
+    const frit_hparams *hp = &session->engine->hp;
+    const float *inv_freq = hp->rope_table.inv_freq->data;
+    const int64_t n_pairs = hp->rope.dim / 2;
+    const int32_t first = frit_session_rotary(session, item ? item->first : i);
+    const int32_t *place = item ? item->run->places[i - item->first] : NULL;
+    for (int64_t k = 0; k < n_pairs; k++) {
+        const int32_t position = first + (place ? place[axis_of(hp, k)] : 0);
+        const double angle = (double)position * (double)inv_freq[k];
+        turns[k] = (float)(cos(angle) * (double)hp->rope_table.magnitude);
+        turns[n_pairs + k] = (float)(sin(angle) * (double)hp->rope_table.magnitude);
+    }
+}
+
+static void write_row(const frit_session *session, size_t i, float *row)
+{
+    const frit_hparams *hp = &session->engine->hp;
+    const size_t n_embd = (size_t)hp->n_embd;
+    const frit_soft_item *item = find_item(session, i);
+    row[0] = item ? 1 : 0;
+    if (item)
+        memcpy(row + 1, item->run->features + (i - item->first) * n_embd, n_embd * sizeof *row);
+    else
+        memset(row + 1, 0, n_embd * sizeof *row);
+    if (n_turns(hp) > 0) write_turns(session, i, item, row + 1 + n_embd);
+}
+
+static bool has_soft_rows(const frit_step *step)
+{
+    for (int32_t i = 0; i < step->n_rows; i++)
+        if (step->tokens[i] >= FRIT_FIRST_SOFT) return true;
+    return false;
+}
+
+void frit_soft_lay_out(frit_engine *engine)
+{
+    frit_step *step = engine->step;
+    step->has_soft = engine->soft.rows && has_soft_rows(step);
+    if (!step->has_soft) return;
+    const size_t width = (size_t)frit_soft_step_bytes(engine, 1) / sizeof(float);
+    for (int32_t s = 0; s < step->n_seqs; s++) {
+        const frit_seq *seq = &step->seqs[s];
+        for (int32_t k = 0; k < seq->n_rows; k++) {
+            const int32_t row = seq->first_row + k;
+            write_row(step->owners[s], (size_t)(seq->n_past + k), engine->soft.rows + (size_t)row * width);
+            if (step->tokens[row] >= FRIT_FIRST_SOFT) step->tokens[row] = 0;   // an entry of the table; not used
+        }
+    }
+}
