@@ -6,6 +6,9 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/aarch64-linux-gnu)
 
+# Programs find libraries of libraries, as zlib, which libpng needs, in the root too.
+set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,--disable-new-dtags)
+
 cmake_path(SET frit_root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../build/arm64-root)
 set(CMAKE_FIND_ROOT_PATH ${frit_root} /usr/aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
