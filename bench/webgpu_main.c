@@ -184,14 +184,10 @@ static void define(char *text, const char *name, int value)
     snprintf(text, 32, "%s=%d", name, value);
 }
 
-typedef struct form {   // of product.wgsl
-    int n_rows, parts, split, depth, ahead;
-} form;
-
-static void measure_product(bench *b, frit_dtype dtype, shape s, form form)
+static void measure_product(bench *b, frit_dtype dtype, shape s, int n_rows, int n_parts, int n_splits)
 {
     const frit_tile_format *f = frit_tile_format_of(dtype);
-    const int is_int = f->low_bits < 16, n_blocks = (int)((s.n_in + 255) / 256);
+    const int is_int = f->low_bits < 16, n_blocks = (int)((s.n_in + 255) / 256), n_at_once = n_rows;
     const uint64_t n_bytes = matrix_bytes(dtype, s);
     const struct {
         const char *name;
@@ -203,16 +199,13 @@ static void measure_product(bench *b, frit_dtype dtype, shape s, form form)
                   {"HEAD", f->head_bytes},
                   {"TAIL", f->tail_bytes},
                   {"TILE", f->tile_bytes / 16},
-                  {"NR", form.n_rows},
-                  {"BLOCKS", n_blocks},
-                  {"PARTS", form.parts},
-                  {"SPLIT", form.split},
-                  {"DEPTH", form.depth},
-                  {"AHEAD", form.ahead},
+                  {"NR", n_at_once},
+                  {"PARTS", n_parts},
+                  {"SPLIT", n_splits},
                   {"IS_INT", is_int}};
     char texts[FRIT_COUNT(values)][32];
     const char *defines[FRIT_COUNT(values)];
-    uint32_t params[32] = {0, (uint32_t)s.n_out, (uint32_t)n_blocks}, step[STEP_WORDS] = {(uint32_t)form.n_rows};
+    uint32_t params[32] = {0, (uint32_t)s.n_out, (uint32_t)n_blocks}, step[STEP_WORDS] = {(uint32_t)n_rows};
     frit_gpu_pipeline pipeline;
     frit_gpu_buffer matrices[COPIES];
     frit_wgpu_bind_group groups[COPIES];
@@ -230,13 +223,12 @@ static void measure_product(bench *b, frit_dtype dtype, shape s, form form)
     }
     for (int i = 0; i < MOST; i++)
         b->list[i] =
-            (frit_gpu_dispatch){&pipeline, groups[i % COPIES], {(uint32_t)((s.n_out + 15) / 16 * form.split), 1, 1}};
+            (frit_gpu_dispatch){&pipeline, groups[i % COPIES], {(uint32_t)((s.n_out + 15) / 16 * n_splits), 1, 1}};
     const size_t few_n = b->gpu.features.is_software ? 1 : 32, many_n = b->gpu.features.is_software ? 2 : 96;
     const double few = time_list(b, few_n, &encode), many = time_list(b, many_n, &encode);
     const double us = (many - few) / (double)(many_n - few_n);
-    printf("product | %s, %lld x %lld, %d rows, %d parts, %d splits, depth %d%s: %.1f us, %.0f GB/s\n",
-           frit_dtype_get(dtype)->name, (long long)s.n_out, (long long)s.n_in, form.n_rows, form.parts, form.split,
-           form.depth, form.ahead ? ", ahead" : "", us, (double)n_bytes / us / 1e3);
+    printf("product | %s, %lld x %lld, %d rows, %d parts, %d splits: %.1f us, %.0f GB/s\n", frit_dtype_get(dtype)->name,
+           (long long)s.n_out, (long long)s.n_in, n_rows, n_parts, n_splits, us, (double)n_bytes / us / 1e3);
     fflush(stdout);
     for (int i = 0; i < COPIES; i++) {
         b->gpu.call.group_release(groups[i]);
@@ -249,20 +241,17 @@ static void measure_products(bench *b)
 {
     static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q8_0,  FRIT_DTYPE_Q6_K,
                                        FRIT_DTYPE_Q4_0, FRIT_DTYPE_MXFP4, FRIT_DTYPE_F16};
-    static const shape shapes[] = {{4096, 14336}, {4096, 4096}, {28672, 4096}, {1024, 4096}, {2048, 2048}};
-    static const form forms[] = {{1, 8, 2, 1, 0}, {1, 8, 2, 1, 1}, {1, 8, 2, 2, 0}, {1, 8, 2, 2, 1},
-                                 {1, 8, 2, 4, 0}, {1, 8, 2, 4, 1}, {1, 8, 1, 1, 0}, {1, 8, 1, 2, 0},
-                                 {1, 8, 1, 2, 1}, {1, 8, 1, 4, 0}, {1, 8, 4, 2, 0}, {1, 8, 4, 4, 1}};
-    static const form many[] = {{2, 8, 2, 1, 0}, {2, 8, 2, 2, 0}, {2, 8, 1, 1, 0}, {2, 8, 1, 2, 0}, {4, 8, 1, 1, 0},
-                                {4, 8, 2, 1, 0}, {4, 8, 2, 2, 0}, {8, 8, 1, 1, 0}, {8, 8, 2, 1, 0}, {8, 8, 2, 2, 0}};
-    const bool is_software = b->gpu.features.is_software;
-    const size_t n_types = is_software ? 2 : FRIT_COUNT(types), n_shapes = is_software ? 1 : FRIT_COUNT(shapes);
+    static const shape shapes[] = {{4096, 4096}, {4096, 14336}, {14336, 4096}, {1024, 4096}, {2048, 2048}};
+    const size_t n_types = b->gpu.features.is_software ? 2 : FRIT_COUNT(types);
+    const size_t n_shapes = b->gpu.features.is_software ? 1 : FRIT_COUNT(shapes);
+    const int most_parts = b->gpu.limits.workgroup_invocations >= 512 ? 16 : 8;
     for (size_t t = 0; t < n_types; t++)
         for (size_t k = 0; k < n_shapes; k++)
-            for (size_t i = 0; i < FRIT_COUNT(forms); i++)
-                if (t < 3 || i == 0 || forms[i].depth == 2) measure_product(b, types[t], shapes[k], forms[i]);
+            for (int splits = 1; splits <= 2; splits++)
+                for (int parts = 8; parts <= (t < 3 ? most_parts : 8); parts *= 2)
+                    measure_product(b, types[t], shapes[k], 1, parts, splits);
     for (size_t t = 0; t < 2; t++)
-        for (size_t i = 0; i < FRIT_COUNT(many); i++) measure_product(b, types[t], shapes[1], many[i]);
+        for (int n = 2; n <= 8; n *= 2) measure_product(b, types[t], shapes[0], n, 8, 1 + (n < 4));
 }
 
 // Compiles kernels without any checks from now on, if the library can.
@@ -281,8 +270,8 @@ static void measure_unchecked(bench *b)
     checked_module = b->gpu.call.module_trusted;
     b->gpu.call.module_trusted = unchecked_module;
     printf("product | without checks of indices:\n");
-    measure_product(b, FRIT_DTYPE_Q4_K, one, (form){1, 8, 2, 1, 0});
-    measure_product(b, FRIT_DTYPE_Q8_0, one, (form){1, 8, 2, 1, 0});
+    measure_product(b, FRIT_DTYPE_Q4_K, one, 1, 8, 1);
+    measure_product(b, FRIT_DTYPE_Q8_0, one, 1, 8, 1);
     b->gpu.call.module_trusted = checked_module;
 }
 

@@ -16,8 +16,10 @@ fn unit_sum(code: codes, scale: vec4<f32>, high0: vec4<u32>, high1: vec4<u32>, l
     let high = dot8(code.first, high0) + dot8(code.last, high1);
     let y = f32(high * 128 + (dot8(code.first, low0) + dot8(code.last, low1))) * scale.x;
 #endif
-#if HAS_MIN
+#if HAS_MIN && HAS_16
     return y + scale.z * sum.x + scale.w * sum.y;
+#elif HAS_MIN
+    return y + scale.z * (sum.x + sum.y);
 #else
     return y;
 #endif

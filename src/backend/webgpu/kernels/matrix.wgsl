@@ -79,13 +79,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             scale_tile[loaded] = scales_at(tile, loaded & 15u, g);
         }
         for (var i = thread; i < 4u * NRu; i += THREADSu) {
-            act_tile[i] = acts[(input_rows[i % NRu] * P_BLOCKS + block) * 37u + g * 4u + i / NRu];
+            act_tile[i] = acts[(input_rows[i % NRu] * P_BLOCKS + block) * 40u + g * 5u + i / NRu];
         }
         if (thread >= THREADSu - NRu) {
             let i = thread - (THREADSu - NRu);
-            let at = (input_rows[i] * P_BLOCKS + block) * 37u;
-            let pair = bitcast<vec4<f32>>(acts[at + 32u + g / 2u]);
-            sum_tile[i] = vec3<f32>(select(pair.xy, pair.zw, (g & 1u) == 1u), bitcast<f32>(acts[at + 36u].x));
+            sum_tile[i] = bitcast<vec4<f32>>(acts[(input_rows[i] * P_BLOCKS + block) * 40u + g * 5u + 4u]).xyz;
         }
         workgroupBarrier();
 #repeat j 4

@@ -2,10 +2,11 @@
 // Making the input of products: 64 threads write a block of 256 columns, thread i columns 4 i to 4 i + 3.
 //
 // IS_INT: integers of 15 bits, 128 * high + low, times a factor for each block. In units of 16 bytes a block has for
-// each 32 columns 2 units of high and 2 of low bytes, then sums of 16 integers (f32), then the factor. Otherwise: f32.
+// each 32 columns 2 units of high and 2 of low bytes, and a unit with the sums of the first and last 16 integers (f32)
+// and the factor. Otherwise: f32.
 // A factor that is not finite makes all products of the block so. THREADS: of a group. `acts` is declared by the kernel.
 #if IS_INT
-#define BLOCK_WORDS 148
+#define BLOCK_WORDS 160
 var<workgroup> largest: array<f32, (THREADS)>;
 var<workgroup> larger: array<f32, (THREADS / 8)>;
 var<workgroup> partial: array<f32, (THREADS)>;
@@ -55,15 +56,14 @@ fn pack_block(thread: u32, at: u32, x: vec4<f32>, is_used: bool) {
     if (!is_used) {
         return;
     }
-    let word = at + t / 8u * 16u + (t & 7u);
+    let word = at + t / 8u * 20u + (t & 7u);
     acts[word] = packed(high);
     acts[word + 8u] = packed(q - (high << vec4<u32>(7u)));
     if (t < 16u) {
         let k = thread / 64u * 64u + 4u * t;
-        acts[at + 128u + t] = bitcast<u32>(partial[k] + partial[k + 1u] + partial[k + 2u] + partial[k + 3u]);
-    }
-    if (t == 16u) {
-        acts[at + 144u] = bitcast<u32>(factor);
+        acts[at + t / 2u * 20u + 16u + (t & 1u)] = bitcast<u32>(partial[k] + partial[k + 1u] + partial[k + 2u] + partial[k + 3u]);
+    } else if (t < 24u) {
+        acts[at + (t - 16u) * 20u + 18u] = bitcast<u32>(factor);
     }
 }
 #else

@@ -49,35 +49,12 @@ fn two_bits(c: vec2<u32>) -> codes {
     return codes(vec4<u32>(c.x, c.y, c.x >> 2u, c.y >> 2u) & m, vec4<u32>(c.x >> 4u, c.y >> 4u, c.x >> 6u, c.y >> 6u) & m);
 }
 
-struct raw_codes {   // of a unit, as they lie in the tile
-    low: vec4<u32>,
-    high: vec4<u32>,   // the last 16 codes of 8 bits, or the second plane
-}
-
-fn raw_codes_at(tile: u32, unit: u32) -> raw_codes {
-    var r: raw_codes;
-#if LOW == 8
-    r.low = tiles[tile + unit];
-    r.high = tiles[tile + 128u + unit];
-#elif LOW == 4
-    r.low = tiles[tile + unit];
-#else
-    r.low = tiles[tile + unit / 2u];
-#endif
-#if HIGH == 1
-    r.high.x = words[(tile + 32u * LOWu) * 4u + unit];
-#elif HIGH == 2
-    r.high = tiles[tile + 32u * LOWu + unit / 2u];
-#endif
-    return r;
-}
-
-fn codes_of(raw: raw_codes, unit: u32) -> codes {
+fn codes_at(tile: u32, unit: u32) -> codes {
     var r: codes;
 #if LOW == 8
-    r = codes(raw.low, raw.high);
+    r = codes(tiles[tile + unit], tiles[tile + 128u + unit]);
 #elif LOW == 4
-    let c = raw.low;
+    let c = tiles[tile + unit];
 #if HAS_LEVELS
     let c0 = levels_of(c.x);
     let c1 = levels_of(c.y);
@@ -89,23 +66,47 @@ fn codes_of(raw: raw_codes, unit: u32) -> codes {
     r = codes(c & m, (c >> vec4<u32>(4u)) & m);
 #endif
 #else
-    r = two_bits(select(raw.low.xy, raw.low.zw, (unit & 1u) == 1u));
+    let c = tiles[tile + unit / 2u];
+    r = two_bits(select(c.xy, c.zw, (unit & 1u) == 1u));
 #endif
 #if HIGH == 1
-    let h = raw.high.x;
-    let bits = vec4<u32>(0x01010101u);
-    r.first |= (vec4<u32>(h, h >> 1u, h >> 2u, h >> 3u) & bits) << vec4<u32>(LOWu);
-    r.last |= (vec4<u32>(h >> 4u, h >> 5u, h >> 6u, h >> 7u) & bits) << vec4<u32>(LOWu);
+    let h = words[(tile + 32u * LOWu) * 4u + unit];
+#if LOW == 4
+    let m_high = vec4<u32>(0x10101010u);
+    r.first |= vec4<u32>(h << 4u, h << 3u, h << 2u, h << 1u) & m_high;
+    r.last |= vec4<u32>(h, h >> 1u, h >> 2u, h >> 3u) & m_high;
+#else
+    let m_high = vec4<u32>(0x04040404u);
+    r.first |= vec4<u32>(h << 2u, h << 1u, h, h >> 1u) & m_high;
+    r.last |= vec4<u32>(h >> 2u, h >> 3u, h >> 4u, h >> 5u) & m_high;
+#endif
 #elif HIGH == 2
-    let high = two_bits(select(raw.high.xy, raw.high.zw, (unit & 1u) == 1u));
-    r.first |= high.first << vec4<u32>(LOWu);
-    r.last |= high.last << vec4<u32>(LOWu);
+    let h4 = tiles[tile + 32u * LOWu + unit / 2u];
+    let h = select(h4.xy, h4.zw, (unit & 1u) == 1u);
+    let m_high = vec4<u32>(0x30303030u);   // LOW is 4
+    r.first |= vec4<u32>(h.x << 4u, h.y << 4u, h.x << 2u, h.y << 2u) & m_high;
+    r.last |= vec4<u32>(h.x, h.y, h.x >> 2u, h.y >> 2u) & m_high;
 #endif
     return r;
 }
 
-fn codes_at(tile: u32, unit: u32) -> codes {
-    return codes_of(raw_codes_at(tile, unit), unit);
+fn head_word(tile: u32, row: u32, i: u32) -> u32 {
+    return words[(tile + 32u * (LOWu + HIGHu)) * 4u + row * (HEADu / 4u) + i];
+}
+
+fn head_byte(tile: u32, row: u32, i: u32) -> u32 {
+    return (head_word(tile, row, i / 4u) >> (8u * (i & 3u))) & 0xffu;
+}
+
+fn head_half(tile: u32, row: u32, i: u32) -> f32 {
+    let pair = unpack2x16float(head_word(tile, row, i / 2u));
+    return select(pair.x, pair.y, (i & 1u) == 1u);
+}
+
+fn tail_half(tile: u32, row: u32, i: u32) -> f32 {
+    let at = row * (TAILu / 2u) + i;
+    let pair = unpack2x16float(words[(tile + 32u * (LOWu + HIGHu) + HEADu) * 4u + at / 2u]);
+    return select(pair.x, pair.y, (at & 1u) == 1u);
 }
 
 fn signed(byte: u32) -> f32 {
@@ -114,113 +115,67 @@ fn signed(byte: u32) -> f32 {
 
 #if TYPE == 12 || TYPE == 13
 fn six_bits(q: vec3<u32>, g: u32) -> vec2<f32> {   // scale and minimum of group g (quant/scales.h)
+    // Groups 0 to 3 have the low six bits of a byte of q.x and q.y. Groups 4 to 7 have four bits of a byte of q.z, and
+    // above them the high two bits of those bytes. Shifts and masks are the same for all tiles of a thread.
+    let is_upper = g >= 4u;
     let shift = 8u * (g & 3u);
-    let a = (q.x >> shift) & 0xffu;
-    let b = (q.y >> shift) & 0xffu;
-    let c = (q.z >> shift) & 0xffu;
-    let low = vec2<u32>(a & 63u, b & 63u);
-    let high = vec2<u32>((c & 15u) | ((a >> 6u) << 4u), (c >> 4u) | ((b >> 6u) << 4u));
-    return vec2<f32>(select(low, high, g >= 4u));
+    let begin = shift + select(0u, 2u, is_upper);
+    let outer = select(63u, 48u, is_upper);
+    let inner = select(0u, 15u, is_upper);
+    return vec2<f32>(f32(((q.x >> begin) & outer) | ((q.z >> shift) & inner)),
+                     f32(((q.y >> begin) & outer) | ((q.z >> (shift + 4u)) & inner)));
 }
 #endif
-
-fn head_word(tile: u32, row: u32, i: u32) -> u32 {
-    return words[(tile + 32u * (LOWu + HIGHu)) * 4u + row * (HEADu / 4u) + i];
-}
-
-fn tail_word(tile: u32, half: u32) -> u32 {
-    return words[(tile + 32u * (LOWu + HIGHu) + HEADu) * 4u + half / 2u];
-}
-
-fn byte_of(word: u32, i: u32) -> u32 {
-    return (word >> (8u * (i & 3u))) & 0xffu;
-}
-
-fn half_of(word: u32, i: u32) -> f32 {
-    let pair = unpack2x16float(word);
-    return select(pair.x, pair.y, (i & 1u) == 1u);
-}
-
-// The words of the heads and tails that have the scales of the unit.
-fn raw_scales_at(tile: u32, row: u32, g: u32) -> vec4<u32> {
-    var r: vec4<u32>;
-#if TYPE == 12 || TYPE == 13
-    r = tiles[tile + 32u * (LOWu + HIGHu) + row];
-#elif TYPE == 2 || TYPE == 6 || TYPE == 8 || TYPE == 20
-    r.x = head_word(tile, row, g / 2u);
-#elif TYPE == 3 || TYPE == 7
-    r.x = head_word(tile, row, g / 2u);
-    r.z = tail_word(tile, row * 8u + g);
-#elif TYPE == 10
-    r.x = head_word(tile, row, g / 2u);
-    r.z = tail_word(tile, row * 2u);
-#elif TYPE == 11 || TYPE == 14
-    r.x = head_word(tile, row, g / 2u);
-    r.z = tail_word(tile, row);
-#elif TYPE == 23
-    r.x = head_word(tile, row, g / 4u);
-    r.z = tail_word(tile, row);
-#elif TYPE == 39
-    r.x = head_word(tile, row, g / 4u);
-#elif TYPE == 40
-    r.x = head_word(tile, row, g / 2u);
-#else
-    r.x = head_word(tile, row, 2u * g);
-    r.y = head_word(tile, row, 2u * g + 1u);
-#endif
-    return r;
-}
 
 // Number k of the unit is code * x + z for its first 16 columns, code * y + w for its last.
-fn scales_of(raw: vec4<u32>, row: u32, g: u32) -> vec4<f32> {
+fn scales_at(tile: u32, row: u32, g: u32) -> vec4<f32> {
 #if TYPE == 2
-    let s = half_of(raw.x, g);
+    let s = head_half(tile, row, g);
     return vec4<f32>(s, s, -8.0 * s, -8.0 * s);
 #elif TYPE == 3 || TYPE == 7
-    let s = half_of(raw.x, g);
-    let m = half_of(raw.z, g);
+    let s = head_half(tile, row, g);
+    let m = tail_half(tile, row, g);
     return vec4<f32>(s, s, m, m);
 #elif TYPE == 6
-    let s = half_of(raw.x, g);
+    let s = head_half(tile, row, g);
     return vec4<f32>(s, s, -16.0 * s, -16.0 * s);
 #elif TYPE == 8 || TYPE == 20
-    let s = half_of(raw.x, g);
+    let s = head_half(tile, row, g);
     return vec4<f32>(s, s, 0.0, 0.0);
 #elif TYPE == 10
-    let d = unpack2x16float(raw.z);
-    let a = byte_of(raw.x, 2u * g);
-    let b = byte_of(raw.x, 2u * g + 1u);
-    return vec4<f32>(d.x * f32(a & 15u), d.x * f32(b & 15u), -d.y * f32(a >> 4u), -d.y * f32(b >> 4u));
-#elif TYPE == 11 || TYPE == 14
-    let d = half_of(raw.z, row);
-    let a = d * signed(byte_of(raw.x, 2u * g));
-    let b = d * signed(byte_of(raw.x, 2u * g + 1u));
-#if TYPE == 11
+    let d = tail_half(tile, row, 0u);
+    let m = -tail_half(tile, row, 1u);
+    let a = head_byte(tile, row, 2u * g);
+    let b = head_byte(tile, row, 2u * g + 1u);
+    return vec4<f32>(d * f32(a & 15u), d * f32(b & 15u), m * f32(a >> 4u), m * f32(b >> 4u));
+#elif TYPE == 11
+    let d = tail_half(tile, row, 0u);
+    let a = d * signed(head_byte(tile, row, 2u * g));
+    let b = d * signed(head_byte(tile, row, 2u * g + 1u));
     return vec4<f32>(a, b, -4.0 * a, -4.0 * b);
-#else
-    return vec4<f32>(a, b, -32.0 * a, -32.0 * b);
-#endif
 #elif TYPE == 12 || TYPE == 13
-    let d = unpack2x16float(raw.x);
-    let q = six_bits(raw.yzw, g);
+    let head = tiles[tile + 32u * (LOWu + HIGHu) + row];
+    let d = unpack2x16float(head.x);
+    let q = six_bits(head.yzw, g);
     return vec4<f32>(d.x * q.x, d.x * q.x, -d.y * q.y, -d.y * q.y);
+#elif TYPE == 14
+    let d = tail_half(tile, row, 0u);
+    let a = d * signed(head_byte(tile, row, 2u * g));
+    let b = d * signed(head_byte(tile, row, 2u * g + 1u));
+    return vec4<f32>(a, b, -32.0 * a, -32.0 * b);
 #elif TYPE == 23
-    let s = half_of(raw.z, row) * signed(byte_of(raw.x, g));
+    let s = tail_half(tile, row, 0u) * signed(head_byte(tile, row, g));
     return vec4<f32>(s, s, 0.0, 0.0);
 #elif TYPE == 39
     // Half of 2^(e - 127): exponents 0 and 1 are denormal numbers.
-    let e = byte_of(raw.x, g);
+    let e = head_byte(tile, row, g);
     let s = bitcast<f32>(select((e - 1u) << 23u, 0x00200000u << e, e < 2u));
     return vec4<f32>(s, s, 0.0, 0.0);
 #elif TYPE == 40
-    return vec4<f32>(small_float(byte_of(raw.x, 2u * g)), small_float(byte_of(raw.x, 2u * g + 1u)), 0.0, 0.0);
+    return vec4<f32>(small_float(head_byte(tile, row, 2u * g)), small_float(head_byte(tile, row, 2u * g + 1u)), 0.0, 0.0);
 #else
-    return vec4<f32>(bitcast<f32>(raw.x), bitcast<f32>(raw.y), 0.0, 0.0);
+    return vec4<f32>(bitcast<f32>(head_word(tile, row, 2u * g)), bitcast<f32>(head_word(tile, row, 2u * g + 1u)), 0.0, 0.0);
 #endif
-}
-
-fn scales_at(tile: u32, row: u32, g: u32) -> vec4<f32> {
-    return scales_of(raw_scales_at(tile, row, g), row, g);
 }
 
 #if TYPE == 40

@@ -59,19 +59,9 @@ static bool is_gated(const frit_node *glu)
            frit_node_width(glu) % (FRIT_TILE_ROWS / 2) == 0;
 }
 
-// True if the product may compute the norm of its row for itself (kernels/normed_input.wgsl).
-static bool can_norm(const frit_node *norm, const frit_node *product)
-{
-    const bool has_gains = norm->op == FRIT_OP_RMS_NORM && norm->n_dims == 2 && norm->n_src == 2 && norm->src[1] &&
-                           frit_node_storage(norm->src[0])->op != FRIT_OP_WEIGHT;
-    return has_gains && product->op == FRIT_OP_LINEAR && frit_webgpu_linear_fits(product) && !product->adapts &&
-           frit_tile_format_of(matrix_of(product)->dtype)->low_bits < 16;
-}
-
 bool frit_webgpu_can_join(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device;
-    if (join == FRIT_JOIN_PROLOGUE) return can_norm(node, other);
     if (join != FRIT_JOIN_ELEMENTS) return false;
     if (other->op == FRIT_OP_EXPERTS_MIX)
         return node->op == FRIT_OP_ADD && is_residual(node) && frit_webgpu_experts_fit(other);
@@ -181,8 +171,6 @@ static frit_status add_launch(frit_exec *exec, const product *p, const stack *s,
     frit_webgpu_launch *l;
     FRIT_TRY(frit_webgpu_product_new(exec, shape, &l));
     if (has_bias(linear)) FRIT_TRY(bind_bias(exec, linear, l));
-    const frit_node *norm = frit_webgpu_own_norm(exec, linear->src[0]);
-    if (norm) FRIT_TRY(frit_webgpu_bind_norm(exec, norm, l));
     if (linear->factor != 0) frit_webgpu_define(&l->wanted, "TIMES", 1);
     if (p->glu) frit_webgpu_define(&l->wanted, "GATED", 1), l->params[PARAM_STORE_ACT] = (uint32_t)p->glu->act;
     if (p->residual) bind_residual(exec, p, l);

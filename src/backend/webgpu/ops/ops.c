@@ -195,7 +195,6 @@ static frit_status lower_rows(frit_exec *exec, const frit_fusion *fusion)
     const frit_node *node = fusion->nodes[0];
     const bool is_norm = node->op == FRIT_OP_RMS_NORM || node->op == FRIT_OP_LAYER_NORM;
     frit_webgpu_launch *l;
-    if (frit_webgpu_own_norm(exec, node)) return FRIT_OK;
     if (is_norm && node->n_dims == 2 && frit_webgpu_input_of_products(exec, node)) return lower_norm_input(exec, node);
     FRIT_TRY(new_launch(exec, node, "rows.wgsl", &l));
     const uint32_t width = width_of(node);

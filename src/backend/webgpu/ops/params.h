@@ -53,11 +53,6 @@ enum {   // store.wgsl
     PARAM_STORE_TILES = 28
 };
 
-enum {   // normed_input.wgsl
-    PARAM_NORMED_INPUT_X = 26,
-    PARAM_NORMED_INPUT_EPSILON = 27
-};
-
 enum {   // dispatch.wgsl
     PARAM_DISPATCH_ROUTE = 0,
     PARAM_DISPATCH_USED = 1,
@@ -123,6 +118,13 @@ enum {   // pick.wgsl
     PARAM_PICK_LOGITS = 0,
     PARAM_PICK_N_VOCAB = 1,
     PARAM_PICK_PARTS = 2
+};
+
+enum {   // pick_run.wgsl
+    PARAM_PICK_RUN_LOGITS = 0,
+    PARAM_PICK_RUN_N_VOCAB = 1,
+    PARAM_PICK_RUN_PARTS = 2,
+    PARAM_PICK_RUN_ZERO = 3
 };
 
 enum {   // recurrent.wgsl

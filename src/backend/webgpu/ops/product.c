@@ -4,9 +4,10 @@
 #include "backend/webgpu/ops/experts.h"
 #include "backend/webgpu/ops/launch.h"
 #include "backend/webgpu/ops/linear.h"
-#include "backend/webgpu/weights/weights.h"
 
 enum { BLOCK = FRIT_TILE_COLUMNS, UNIT = 32, MOST_PARTS = 8, TILES_AT_ONCE = 4 };
+// Products of up to so many rows have two groups of threads for each row tile (docs/log/webgpu.md).
+enum { SPLIT_ROWS = 2 };
 
 int64_t frit_webgpu_most_rows(const frit_exec *exec, const frit_node *node)
 {
@@ -56,7 +57,7 @@ static int64_t rows_of_row(const frit_node *x)   // rows of the input for each r
 
 int64_t frit_webgpu_input_reserve(frit_exec *exec, const frit_node *node, bool is_int)
 {
-    enum { INT_UNITS = 37, FLOAT_UNITS = 64, UNIT_BYTES = 16 };
+    enum { INT_UNITS = 40, FLOAT_UNITS = 64, UNIT_BYTES = 16 };
     const int64_t n_blocks = (frit_node_width(node) + BLOCK - 1) / BLOCK;
     const int64_t n_rows = frit_webgpu_most_rows(exec, node) * rows_of_row(node);
     const uint64_t n_bytes = (uint64_t)(n_rows * n_blocks * (is_int ? INT_UNITS : FLOAT_UNITS) * UNIT_BYTES);
@@ -67,23 +68,9 @@ int64_t frit_webgpu_input_reserve(frit_exec *exec, const frit_node *node, bool i
     return n_blocks;
 }
 
-const frit_node *frit_webgpu_own_norm(const frit_exec *exec, const frit_node *x)
-{
-    enum { MOST_BLOCKS = 16 };   // of the row, which lies in workgroup memory
-    const frit_phases *phases = &exec->plan->phases;
-    const frit_node *norm = frit_node_storage(x);
-    const int fusion = phases->fusion_of[norm->id];
-    const int64_t width = frit_node_width(norm);
-    const bool fits = norm->op == FRIT_OP_RMS_NORM && !exec->is_precise && fusion >= 0 &&
-                      frit_phases_is_prologue(phases, fusion) && frit_webgpu_most_rows(exec, norm) == 1 &&
-                      width % BLOCK == 0 && width / BLOCK <= MOST_BLOCKS;
-    return fits ? norm : NULL;
-}
-
 frit_status frit_webgpu_add_input(frit_exec *exec, const frit_node *x, bool is_int)
 {
     frit_webgpu_launch *l;
-    if (frit_webgpu_own_norm(exec, x)) return FRIT_OK;
     if (exec->input_of == frit_node_storage(x) && exec->input_width == frit_node_width(x) &&
         exec->input_is_int == is_int)
         return FRIT_OK;
@@ -110,48 +97,13 @@ static int64_t tiles_of(const frit_webgpu_product *p)
     return w->cut.n_matrices > 0 ? w->n_rows / w->cut.n_matrices : n;
 }
 
-frit_status frit_webgpu_bind_norm(frit_exec *exec, const frit_node *norm, frit_webgpu_launch *l)
-{
-    const frit_webgpu_tensor *gains;
-    FRIT_TRY(frit_webgpu_tensor_get(exec->device, frit_node_storage(norm->src[1])->tensor, false, &gains));
-    frit_webgpu_define(&l->wanted, "NORMED", l->n_bindings);
-    frit_webgpu_bind_buffer(l, 'r', &gains->parts[0]);
-    l->params[PARAM_NORMED_INPUT_X] = frit_webgpu_offset(exec, norm->src[0]);
-    l->params[PARAM_NORMED_INPUT_EPSILON] = frit_webgpu_float(norm->eps);
-    return FRIT_OK;
-}
-
-// How product.wgsl divides a matrix among threads, and how many blocks they load at once (docs/log/webgpu.md).
-typedef struct form {
-    int64_t blocks, parts, splits, depth;
-    bool is_ahead;
-} form;
-
-static form form_of(const frit_webgpu_product *p, int64_t n_blocks)
-{
-    enum { FEW_ROWS = 2, MOST_DEPTH = 4 };
-    form f = {.blocks = n_blocks, .parts = MOST_PARTS, .splits = 1, .depth = 1};
-    while (f.parts > n_blocks) f.parts /= 2;
-    if (p->n_at_once > FEW_ROWS) return f;
-    f.splits = 2;
-    while (f.depth < MOST_DEPTH && f.depth * f.parts < n_blocks) f.depth *= 2;
-    return f;
-}
-
-static void define_form(frit_webgpu_kernel *kernel, const form *f)
-{
-    frit_webgpu_define(kernel, "BLOCKS", f->blocks);
-    frit_webgpu_define(kernel, "PARTS", f->parts);
-    frit_webgpu_define(kernel, "SPLIT", f->splits);
-    frit_webgpu_define(kernel, "DEPTH", f->depth);
-    frit_webgpu_define(kernel, "AHEAD", f->is_ahead);
-}
-
 frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *p, frit_webgpu_launch **out)
 {
     const int64_t n_blocks = (p->n_in + BLOCK - 1) / BLOCK, n_tiles = tiles_of(p);
     const frit_gpu_buffer *buffer = &p->weights->parts[p->part];
-    const form f = form_of(p, n_blocks);
+    const int64_t n_splits = p->n_at_once <= SPLIT_ROWS ? 2 : 1;
+    int64_t n_parts = MOST_PARTS;
+    while (n_parts > n_blocks) n_parts /= 2;
     FRIT_TRY(frit_webgpu_launch_new(exec, p->node, p->by_tiles ? "matrix.wgsl" : "product.wgsl", out));
     frit_webgpu_launch *l = *out;
     frit_webgpu_bind_shared(l, 'r', FRIT_WEBGPU_ACTS);
@@ -159,7 +111,8 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
     frit_webgpu_bind_buffer(l, 'r', buffer);
     frit_webgpu_define_type(&l->wanted, p->weights->tensors[0].dtype);
     frit_webgpu_define(&l->wanted, "NR", p->n_at_once);
-    if (!p->by_tiles) define_form(&l->wanted, &f);
+    if (!p->by_tiles) frit_webgpu_define(&l->wanted, "PARTS", n_parts);
+    if (!p->by_tiles) frit_webgpu_define(&l->wanted, "SPLIT", n_splits);
     frit_webgpu_define(&l->wanted, "IS_INT", p->is_int);
     if (p->routed) frit_webgpu_define(&l->wanted, "ROUTED", p->routed);
     l->params[PARAM_STORE_Y] = p->result;
@@ -168,6 +121,6 @@ frit_status frit_webgpu_product_new(frit_exec *exec, const frit_webgpu_product *
     l->params[PARAM_STORE_BEGIN] = p->routed ? 0 : (uint32_t)(p->part * p->weights->part_rows);
     l->params[PARAM_STORE_UNITS] = (uint32_t)((p->n_in + UNIT - 1) / UNIT);
     l->params[PARAM_STORE_TILES] = (uint32_t)n_tiles;
-    l->n[0] = p->by_tiles ? (n_tiles + TILES_AT_ONCE - 1) / TILES_AT_ONCE : n_tiles * f.splits;
+    l->n[0] = p->by_tiles ? (n_tiles + TILES_AT_ONCE - 1) / TILES_AT_ONCE : n_tiles * n_splits;
     return FRIT_OK;
 }

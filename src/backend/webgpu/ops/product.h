@@ -39,10 +39,5 @@ frit_status frit_webgpu_add_input(frit_exec *exec, const frit_node *x, bool is_i
 const frit_node *frit_webgpu_input_of_products(const frit_exec *exec, const frit_node *node);
 // Reserves memory for the input of products of the node's rows, and notes that a launch writes it. Returns its blocks.
 int64_t frit_webgpu_input_reserve(frit_exec *exec, const frit_node *node, bool is_int);
-// The norm whose rows x are, if the products that read it compute it for themselves (kernels/normed_input.wgsl). NULL:
-// there is no such norm.
-const frit_node *frit_webgpu_own_norm(const frit_exec *exec, const frit_node *x);
-// Lets the launch of a product compute the norm of its row.
-frit_status frit_webgpu_bind_norm(frit_exec *exec, const frit_node *norm, frit_webgpu_launch *launch);
 // True if the product of the node with its matrix is one of integers.
 bool frit_webgpu_is_int_product(const frit_exec *exec, const frit_node *node);
