@@ -147,7 +147,7 @@ static void webgpu_info(const frit_device *base, frit_device_info *info)
 frit_status frit_webgpu_reserve(frit_webgpu_device *d, frit_webgpu_shared which, uint64_t n_bytes)
 {
     static const char *const names[] = {
-        "intermediate results", "inputs of products", "attention", "a step", "picks", "adapters"};
+        "intermediate results", "inputs of products", "attention", "a step", "picks", "lists of picks", "adapters"};
     frit_webgpu_memory *memory = &d->shared[which];
     frit_gpu_buffer grown;
     if (memory->buffer.handle && memory->buffer.n_bytes >= n_bytes) return FRIT_OK;

@@ -70,12 +70,13 @@ typedef struct frit_webgpu_adapters {
 
 // Memory that plans share and that grows with them.
 typedef enum frit_webgpu_shared {
-    FRIT_WEBGPU_SCRATCH,    // results of a plan, and its inputs while it runs
-    FRIT_WEBGPU_ACTS,       // input of products (kernels/quantize.wgsl)
-    FRIT_WEBGPU_PARTS,      // parts of attention
-    FRIT_WEBGPU_STEP,       // input of a step
-    FRIT_WEBGPU_PICKED,     // results of picks (kernels/pick.wgsl)
-    FRIT_WEBGPU_ADAPTERS,   // all adapters (ops/adapt.c)
+    FRIT_WEBGPU_SCRATCH,     // results of a plan, and its inputs while it runs
+    FRIT_WEBGPU_ACTS,        // input of products (kernels/quantize.wgsl)
+    FRIT_WEBGPU_PARTS,       // parts of attention
+    FRIT_WEBGPU_STEP,        // input of a step
+    FRIT_WEBGPU_PICKED,      // results of picks (kernels/pick.wgsl)
+    FRIT_WEBGPU_PICK_WORK,   // counts and lists of picks (kernels/pick_run.wgsl)
+    FRIT_WEBGPU_ADAPTERS,    // all adapters (ops/adapt.c)
     FRIT_WEBGPU_N_SHARED
 } frit_webgpu_shared;
 
@@ -101,7 +102,7 @@ typedef struct frit_webgpu_ready {
         frit_exec *exec;
         frit_wgpu_buffer readback;
         uint64_t n_bytes;
-        int32_t n_rows, n_outs, n_parts, n_blocks, n_picks;
+        int32_t n_rows, n_outs, n_parts, n_blocks, n_picks, pick_stages;
         uint32_t version;
     } key;
     frit_wgpu_command_buffer commands;   // NULL: none

@@ -94,6 +94,7 @@ static frit_status bind_groups(frit_exec *exec)
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_PARTS, exec->parts_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_STEP, 1));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_PICKED, exec->picked_bytes));
+    FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_PICK_WORK, exec->pick_work_bytes));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_ADAPTERS, 1));
     if (exec->version == d->version) return FRIT_OK;
     free_groups(exec);
@@ -232,6 +233,7 @@ static void set_key(frit_webgpu_ready *ready, frit_exec *exec, const frit_webgpu
     ready->key.n_parts = step->n_parts;
     ready->key.n_blocks = step->n_blocks;
     ready->key.n_picks = step->n_picks;
+    ready->key.pick_stages = step->pick_stages;
     ready->key.version = exec->version;
 }
 
@@ -276,8 +278,11 @@ frit_status frit_webgpu_submit(frit_device *base, frit_exec *exec, const frit_ba
     if (flight->ticket) FRIT_TRY(frit_webgpu_flight_wait(d, flight));
     FRIT_TRY(frit_webgpu_picks_begin(exec, batch, output, flight));
     const bool is_kept = exec->picked_bytes <= d->shared[FRIT_WEBGPU_PICKED].buffer.n_bytes;
-    FRIT_TRY(frit_webgpu_picks_resolve(d, flight_of(d, d->n_submitted), flight, is_kept, &resolved));
+    frit_webgpu_flight *before = flight_of(d, d->n_submitted);
+    FRIT_TRY(frit_webgpu_picks_resolve(d, before, flight, is_kept, &resolved));
     step.n_picks = flight->picks_on_gpu ? flight->n_picks : 0;
+    step.pick_stages = frit_webgpu_pick_stages(batch, step.n_picks);
+    step.counts_from = before->picks_on_gpu && is_kept ? NULL : before;
     FRIT_TRY(describe_output(exec, batch, output, flight));
     FRIT_TRY(frit_webgpu_step_upload(d, &step));
     FRIT_TRY(bind_groups(exec));

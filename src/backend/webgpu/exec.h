@@ -5,9 +5,12 @@
 
 typedef struct frit_webgpu_step {   // a step as the grids of launches see it
     const frit_batch *batch;
-    int32_t n_picks;    // that the GPU runs
-    int32_t n_parts;    // parts of attention of each row
-    int32_t n_blocks;   // blocks of rows of attention (step_input.c); 0: attention goes row by row
+    int32_t n_picks;                         // that the GPU runs
+    int32_t pick_stages;                     // of which kernels (picks.c)
+    const frit_webgpu_flight *counts_from;   // the step before, if its tokens are counted and it is done; NULL: its
+                                             // tokens are on the GPU
+    int32_t n_parts;                         // parts of attention of each row
+    int32_t n_blocks;                        // blocks of rows of attention (step_input.c); 0: attention goes row by row
 } frit_webgpu_step;
 
 typedef enum frit_webgpu_where {
@@ -57,6 +60,7 @@ struct frit_exec {
     size_t n_routes, routes_capacity;
     uint64_t acts_bytes, parts_bytes;
     uint64_t picked_bytes;       // 0: no picks run on the GPU
+    uint64_t pick_work_bytes;    // 0: only picks of the likeliest token do
     uint32_t version;            // of the device's shared memory that groups bind; 0: there are no groups
     bool is_precise;             // products are in f32
     bool is_checked;             // a step has been encoded without an error

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writing a step's input.
 #include "backend/webgpu/step_input.h"
+#include "backend/webgpu/picks.h"
 #include "base/grow.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ frit_status frit_webgpu_step_upload(frit_webgpu_device *d, const frit_webgpu_ste
     const size_t n_scales = batch->scales ? n_seqs * (size_t)batch->n_adapters : 0;
     const size_t n_pages = (size_t)batch->n_groups * n_seqs * (size_t)batch->page_stride;
     const size_t n = HEADER + 4 * n_rows + n_outs + SEQ_WORDS * n_seqs + n_pages + 2 * (size_t)step->n_blocks +
-                     n_scales + (size_t)step->n_picks;
+                     n_scales + frit_webgpu_picks_words(step);
     FRIT_TRY(FRIT_GROW(d->input, d->input_capacity, n, "the input of a step"));
     FRIT_TRY(frit_webgpu_reserve(d, FRIT_WEBGPU_STEP, n * 4));
     uint32_t *to = d->input, header[HEADER] = {(uint32_t)batch->n_rows, (uint32_t)batch->n_outs,
@@ -79,7 +80,7 @@ frit_status frit_webgpu_step_upload(frit_webgpu_device *d, const frit_webgpu_ste
     header[13] = (uint32_t)at, at = put(to, at, batch->scales, n_scales);
     header[14] = n_scales > 0 ? (uint32_t)batch->n_adapters : 0;
     header[15] = (uint32_t)at;
-    for (int32_t i = 0; i < step->n_picks; i++) to[at++] = (uint32_t)batch->picks[i].row;
+    at = frit_webgpu_picks_put(step, to, at);
     put(to, 0, header, HEADER);
     return frit_gpu_write(&d->gpu, &d->shared[FRIT_WEBGPU_STEP].buffer, 0, to, at * 4);
 }

@@ -13,6 +13,7 @@
 #define P_N_VOCAB params[0].y
 #define P_PARTS params[0].z
 #define GROUPS 64
+#define PICK_WORDS 18   // of the input of the step, the first of which is the row
 #if PASS == 0
 #define THREADS 256
 #else
@@ -46,7 +47,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #if PASS == 0
     let each = (P_N_VOCAB + GROUPSu - 1u) / GROUPSu;
     let begin = group.x * each;
-    let row = P_LOGITS + step[STEP_PICKS + pick] * P_N_VOCAB;
+    let row = P_LOGITS + step[STEP_PICKS + pick * PICK_WORDSu] * P_N_VOCAB;
     var key = 0u;
     var token = 0xffffffffu;
     var flag = 0u;
