@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { GROUPS = 64, WORDS = FRIT_WEBGPU_PICK_BYTES / 4 };   // of kernels/pick.wgsl
-// Of kernels/pick_run.wgsl. Results of up to MOST_RESULTS picks lie where no plan has anything else.
+// Constants of kernels/pick_run.wgsl. Results of up to MOST_RESULTS picks lie where no plan has anything else.
 enum { PICK_WORDS = 18, WORK_WORDS = 5250, MOST_LIST = 256, MOST_RUN = 256, MOST_RESULTS = 1024, N_STAGES = 5 };
 typedef enum kind { LIKELIEST, LIST, ALL, OTHER } kind;
 
