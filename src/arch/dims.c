@@ -122,6 +122,10 @@ static int64_t resolve_rare(const frit_hparams *hp, const frit_layer_hparams *lh
         return hp->n_expert_latent;
     case FRIT_DIM_EMBD_IN:
         return hp->n_embd_in > 0 ? hp->n_embd_in : hp->n_embd;
+    case FRIT_DIM_PLACES:
+        return (int64_t)hp->media.side * hp->media.side;
+    case FRIT_DIM_PLACES_1:
+        return (int64_t)hp->media.side * hp->media.side + 1;
     case FRIT_DIM_MERGED:
         return (int64_t)hp->n_embd * hp->media.merge * hp->media.merge;
     case FRIT_DIM_EMBD_OUT:

@@ -7,6 +7,8 @@
 
 // clang-format off
 #define ENCODERS(X) \
+    X(idefics3_vision) \
+    X(llava_vision) \
     X(qwen2_vl_vision) \
     X(qwen2_5_vl_vision)
 // clang-format on
@@ -35,8 +37,12 @@ frit_status frit_media_count(const frit_arch *arch, const frit_hparams *hp, frit
     if (grid.height < 1 || grid.width < 1 || grid.height % merge != 0 || grid.width % merge != 0)
         return frit_fail(FRIT_E_INVALID, "a picture of %d x %d patches, expected multiples of %d for an encoder %s",
                          (int)grid.height, (int)grid.width, (int)merge, arch->name);
+    if (arch->media->has_places && (grid.height != hp->media.side || grid.width != hp->media.side))
+        return frit_fail(FRIT_E_INVALID, "a picture of %d x %d patches, expected %d x %d for an encoder %s",
+                         (int)grid.height, (int)grid.width, (int)hp->media.side, (int)hp->media.side, arch->name);
     out->n_rows = (int64_t)grid.height * grid.width;
     out->n_outs = out->n_rows / ((int64_t)merge * merge);
+    out->n_rows += arch->media->has_class;
     return FRIT_OK;
 }
 
@@ -47,7 +53,7 @@ static int64_t n_turns(const frit_arch *arch, const frit_hparams *hp)
 
 int64_t frit_media_width(const frit_arch *arch, const frit_hparams *hp)
 {
-    return hp->n_embd_in + n_turns(arch, hp) + arch->media->has_segments;
+    return hp->n_embd_in + n_turns(arch, hp) + arch->media->has_segments + 2 * arch->media->has_places;
 }
 
 // Half of the pairs turn by the row's y, the others by its x, with the frequencies of a head of half the size.
@@ -73,9 +79,17 @@ frit_status frit_media_place(const frit_arch *arch, const frit_hparams *hp, frit
     const int64_t n_pixels = hp->n_embd_in, width = frit_media_width(arch, hp);
     for (int64_t i = 0; i < size.n_rows; i++) {
         float *to = out->given + i * width;
-        memcpy(to, pixels + rows[i].patch * n_pixels, (size_t)n_pixels * sizeof *to);
+        if (rows[i].patch >= 0)
+            memcpy(to, pixels + rows[i].patch * n_pixels, (size_t)n_pixels * sizeof *to);
+        else
+            memset(to, 0, (size_t)n_pixels * sizeof *to);
+        if (arch->media->has_places) {   // a row of the table, once
+            to[width - 2] =
+                (float)(rows[i].y * hp->media.side + rows[i].x + (arch->media->has_class && rows[i].patch >= 0));
+            to[width - 1] = 1;
+        }
         if (arch->media->has_turns) write_turns(&rows[i], hp->layers[0].k_dim, (double)hp->rope.base, to + n_pixels);
-        if (arch->media->has_segments) to[width - 1] = (float)rows[i].segment;
+        if (arch->media->has_segments) to[n_pixels + n_turns(arch, hp)] = (float)rows[i].segment;
     }
     free(rows);
     return FRIT_OK;
@@ -111,10 +125,15 @@ frit_node *frit_media_layer(frit_build *b, const frit_layer *w, frit_node *x)
     return frit_add(b->g, x, frit_feed_forward(b, &w->ffn, frit_norm(b, &w->ffn_norm, x), b->hp->act));
 }
 
+frit_node *frit_media_blocks(frit_build *b, frit_node *x)
+{
+    const int32_t n = b->hp->media.merge * b->hp->media.merge;
+    return frit_take_blocks(b->g, x, frit_input_node(b->g, FRIT_INPUT_OUT_ROWS), n);
+}
+
 frit_node *frit_media_merge(frit_build *b, frit_node *x)
 {
-    x = frit_norm(b, &b->weights->out_norm, x);
-    x = frit_take_blocks(b->g, x, frit_input_node(b->g, FRIT_INPUT_OUT_ROWS), b->hp->media.merge * b->hp->media.merge);
+    x = frit_media_blocks(b, frit_norm(b, &b->weights->out_norm, x));
     x = frit_activate(b->g, frit_linear(b, &b->weights->media.merge_in, x), FRIT_ACT_GELU);
     return frit_linear(b, &b->weights->media.merge_out, x);
 }
@@ -127,7 +146,13 @@ frit_status frit_media_build(frit_graph *g, const frit_arch *arch, const frit_hp
     frit_node *x = frit_linear(&b, &weights->media.patch, frit_slice(g, given, 0, hp->n_embd_in));
     if (turns > 0) b.turns = frit_slice(g, given, hp->n_embd_in, turns);
     if (arch->media->has_segments) b.segments = frit_slice(g, given, hp->n_embd_in + turns, 1);
-    for (b.i_layer = 0; b.i_layer < hp->n_layer; b.i_layer++) {
+    if (arch->media->has_places) {
+        const int64_t first = frit_media_width(arch, hp) - 2;
+        const frit_tensor *table = weights->media.places ? weights->media.places : weights->media.positions.w;
+        x = frit_add(g, x, frit_embed_mix(g, frit_weight_node(g, table), frit_slice(g, given, first, 2)));
+    }
+    if (arch->begin) x = arch->begin(&b, x);
+    for (b.i_layer = 0; b.i_layer < hp->n_layer - hp->media.n_unused; b.i_layer++) {
         b.lhp = &hp->layers[b.i_layer];
         g->depth = b.i_layer;
         x = arch->layer(&b, &weights->layers[b.i_layer], x);

@@ -2,9 +2,9 @@
 // arch/media.h: encoders of pictures: a list of weights and a layer function, as for other architectures (arch.h).
 //
 // The rows of a step are patches of a picture instead of tokens. Each row brings what the encoder reads, one after the
-// other: the pixels of its patch, the cosines and sines of its rotation (op rope_angles), and the number of its window
-// (op attend_rows). The results are the rows that stand for the picture in a text: each is computed from a block of
-// consecutive rows, which is why rows are placed block by block.
+// other: the pixels of its patch, the cosines and sines of its rotation (op rope_angles), the number of its window
+// (op attend_rows), and its place in a table of positions (op embed_mix). The results are the rows that stand for the
+// picture in a text: each is computed from a block of consecutive rows, which is why rows are placed block by block.
 //
 //     frit_media_count(arch, hp, grid, &size);              rows and results of a picture of this size
 //     frit_media_place(arch, hp, grid, pixels, &rows);      fills the input of its rows
@@ -21,7 +21,7 @@ typedef struct frit_media_size {
 } frit_media_size;
 
 typedef struct frit_patch_place {   // of a row
-    int32_t patch;                  // its pixels: index in the processor's order
+    int32_t patch;                  // its pixels: index in the processor's order; -1: none, of a class row
     int32_t y, x;                   // in the grid
     int32_t segment;                // number of its window
 } frit_patch_place;
@@ -34,6 +34,8 @@ typedef struct frit_media_rows {
 
 struct frit_media_arch {
     bool has_turns, has_segments;
+    bool has_places;   // rows read a table of learned positions, by the number of their place
+    bool has_class;    // the first row stands for the whole picture (CLIP), and gives no result
     // Places the rows and the blocks. The grid's sides are multiples of hp->media.merge.
     void (*place)(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows);
 };
@@ -51,5 +53,7 @@ frit_status frit_media_build(frit_graph *g, const frit_arch *arch, const frit_hp
 
 // A layer: x + attention(norm(x)), then x + feed_forward(norm(x)).
 frit_node *frit_media_layer(frit_build *b, const frit_layer *w, frit_node *x);
+// Rows or blocks side by side, as the sources of results: [n_outs, merge * merge * n_embd].
+frit_node *frit_media_blocks(frit_build *b, frit_node *x);
 // The result of Qwen's encoders: a norm, blocks of merge * merge rows side by side, two matrices with GELU between.
 frit_node *frit_media_merge(frit_build *b, frit_node *x);

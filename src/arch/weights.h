@@ -44,7 +44,9 @@ typedef struct frit_compressor_weights {   // of keys of blocks: deepseek4.c
 } frit_compressor_weights;
 
 typedef struct frit_media_weights {   // of encoders of pictures: media.h
-    frit_weight patch, merge_in, merge_out;
+    frit_weight patch, input_norm, merge_in, merge_out;
+    frit_weight positions, class_row;   // learned; the vector of CLIP's first row
+    const frit_tensor *places;          // f32: positions, with class_row in the first: computed
 } frit_media_weights;
 
 typedef struct frit_next_weights {   // of layers for multi-token prediction: mtp.c
@@ -114,6 +116,8 @@ typedef enum frit_dim {
     FRIT_DIM_N_VOCAB,
     FRIT_DIM_N_EMBD,
     FRIT_DIM_EMBD_IN,    // of the table of embeddings
+    FRIT_DIM_PLACES,     // learned positions of an encoder, without a class row
+    FRIT_DIM_PLACES_1,   // and with one
     FRIT_DIM_MERGED,     // of the rows of a block of patches, side by side
     FRIT_DIM_EMBD_OUT,   // of the last hidden state after its projection
     FRIT_DIM_N_CTX,

@@ -25,6 +25,7 @@ const frit_arch frit_arch_llama = {
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_INTERLEAVED,
+    .reads_media = true,
     .expert_normalize = true,
     .layer = frit_layer_sequential,
 };

@@ -61,49 +61,70 @@ static frit_status open_pictures(frit_engine *engine)
 
 // ------------------------------------------------------------------------------- encoding
 
-// Identifies the features: by the pixels, and by the size to which they are resized.
-static void hash_picture(const frit_image *image, const frit_picture_plan *plan, uint8_t digest[32])
+// A picture that is cut into tiles, which are encoded one by one.
+typedef struct cutting {
+    frit_engine *engine;
+    const frit_image *image;
+    frit_picture_plan plan;
+    float *patches;   // of all tiles; NULL: not made yet
+} cutting;
+
+// Identifies the features of a tile: by the pixels, the size to which they are resized, and the tile.
+static void hash_tile(const cutting *c, uint32_t tile, uint8_t digest[32])
 {
     frit_sha256 sum;
-    const uint32_t sizes[] = {image->width, image->height, plan->out_width, plan->out_height};
+    const uint32_t sizes[] = {c->image->width,    c->image->height, c->plan.out_width,
+                              c->plan.out_height, c->plan.n_tiles,  tile};
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, sizes, sizeof sizes);
-    frit_sha256_add(&sum, image->rgb, (size_t)image->width * image->height * 3);
+    frit_sha256_add(&sum, c->image->rgb, (size_t)c->image->width * c->image->height * 3);
     frit_sha256_end(&sum, digest);
 }
 
-static frit_status encode(frit_engine *engine, const frit_picture_plan *plan, const frit_image *image, float *features)
+static frit_status cut_picture(cutting *c)
 {
-    const frit_pictures *pictures = engine->pictures;
-    const size_t n = (size_t)plan->n_patches * plan->patch_values;
-    float *patches = calloc(n, sizeof *patches);
-    if (!patches) return frit_fail_memory(n * sizeof *patches, "the patches of a picture");
-    const frit_media_grid grid = {(int32_t)plan->tile_patches.rows, (int32_t)plan->tile_patches.columns};
-    frit_status status = frit_processor_patches(&pictures->processor, plan, image, patches);
-    if (status == FRIT_OK) status = frit_encoder_run(pictures->encoder, grid, patches, features);
-    free(patches);
-    return status;
+    const size_t n = (size_t)c->plan.n_patches * c->plan.patch_values;
+    if (c->patches) return FRIT_OK;
+    c->patches = calloc(n, sizeof *c->patches);
+    if (!c->patches) return frit_fail_memory(n * sizeof *c->patches, "the patches of a picture");
+    return frit_processor_patches(&c->engine->pictures->processor, &c->plan, c->image, c->patches);
 }
 
-// Makes the run of a picture of one tile, or takes the one that a session or another picture still has.
-static frit_status make_run(frit_soft_run **out, frit_engine *engine, const frit_picture_plan *plan,
-                            const frit_image *image)
+// Encodes a tile, whose patches begin at index `first` of the picture's, to n features.
+static frit_status encode_tile(cutting *c, uint32_t tile, size_t first, float *features, int64_t n)
+{
+    const frit_encoder *encoder = c->engine->pictures->encoder;
+    const frit_grid patches = frit_plan_tile(&c->plan, &c->engine->pictures->processor, tile);
+    const frit_media_grid grid = {(int32_t)patches.rows, (int32_t)patches.columns};
+    frit_media_size size;
+    FRIT_TRY(frit_encoder_count(encoder, grid, &size));
+    if (size.n_outs != n || c->plan.patch_values != (uint32_t)frit_encoder_patch_width(encoder))
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "the model's processor cuts %lld features of patches of %u numbers, its encoder gives %lld of "
+                         "%lld",
+                         (long long)n, c->plan.patch_values, (long long)size.n_outs,
+                         (long long)frit_encoder_patch_width(encoder));
+    FRIT_TRY(cut_picture(c));
+    return frit_encoder_run(c->engine->pictures->encoder, grid, c->patches + first * c->plan.patch_values, features);
+}
+
+// Makes the run of a tile, or takes the one that a session or another picture still has.
+static frit_status make_run(frit_soft_run **out, cutting *c, uint32_t tile, size_t first)
 {
     uint8_t digest[32];
-    const frit_encoder *encoder = engine->pictures->encoder;
-    const int32_t merge = (int32_t)engine->pictures->processor.merge, width = (int32_t)frit_encoder_width(encoder);
-    const int32_t rows = (int32_t)plan->tile_patches.rows / merge,
-                  columns = (int32_t)plan->tile_patches.columns / merge;
-    hash_picture(image, plan, digest);
+    frit_engine *engine = c->engine;
+    const frit_processor *processor = &engine->pictures->processor;
+    const frit_grid patches = frit_plan_tile(&c->plan, processor, tile);
+    const int32_t width = (int32_t)frit_encoder_width(engine->pictures->encoder);
+    const int32_t rows = (int32_t)(patches.rows / processor->merge),
+                  columns = (int32_t)(patches.columns / processor->merge);
+    hash_tile(c, tile, digest);
     *out = frit_soft_run_find(engine, digest);
     if (*out) return FRIT_OK;
-    if (plan->n_tiles != 1 || plan->patch_values != (uint32_t)frit_encoder_patch_width(encoder) ||
-        (int64_t)rows * columns != plan->n_soft)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a picture of %u tiles with %u numbers a patch, expected 1 and %lld",
-                         plan->n_tiles, plan->patch_values, (long long)frit_encoder_patch_width(encoder));
-    float *features = calloc((size_t)rows * (size_t)columns * (size_t)width, sizeof *features);
-    if (!features) return frit_fail_memory((size_t)plan->n_soft * (size_t)width * sizeof *features, "a picture");
-    frit_status status = encode(engine, plan, image, features);
+    const size_t n = (size_t)rows * (size_t)columns;
+    float *features = calloc(n * (size_t)width, sizeof *features);
+    if (!features) return frit_fail_memory(n * (size_t)width * sizeof *features, "a picture");
+    frit_status status = encode_tile(c, tile, first, features, (int64_t)n);
     if (status == FRIT_OK)
         status =
             frit_soft_run_new(out, engine, features, rows, columns, width, digest, frit_has_rope_axes(&engine->hp));
@@ -111,11 +132,26 @@ static frit_status make_run(frit_soft_run **out, frit_engine *engine, const frit
     return status;
 }
 
+static frit_status make_runs(frit_media *media, cutting *c)
+{
+    size_t first = 0;
+    media->runs = calloc(c->plan.n_tiles, sizeof(frit_soft_run *));
+    if (!media->runs) return frit_fail_memory(c->plan.n_tiles * sizeof *media->runs, "a picture");
+    for (uint32_t i = 0; i < c->plan.n_tiles; i++) {
+        const frit_grid patches = frit_plan_tile(&c->plan, &c->engine->pictures->processor, i);
+        FRIT_TRY(make_run(&media->runs[i], c, i, first));
+        media->n_runs++;
+        first += (size_t)patches.rows * patches.columns;
+    }
+    return FRIT_OK;
+}
+
 // ------------------------------------------------------------------------------- tokens
 
 typedef struct writing {
     const frit_model *model;
     frit_media *media;
+    size_t n_written;   // runs
 } writing;
 
 static frit_status add_tokens(frit_media *media, const frit_token *tokens, size_t n)
@@ -126,30 +162,36 @@ static frit_status add_tokens(frit_media *media, const frit_token *tokens, size_
     return FRIT_OK;
 }
 
-// Adds a part of what replaces the placeholder: a mark, or the soft tokens.
+// Adds a part of what replaces the placeholder: a mark, or the soft tokens of the next tiles.
 static frit_status add_part(void *ctx, const char *text, uint32_t n_soft)
 {
-    const writing *w = ctx;
-    frit_token marks[FRIT_MARK_BYTES];
+    writing *w = ctx;
+    frit_token marks[2 * FRIT_MARK_BYTES];
     size_t n;
-    if (!text && n_soft == (uint32_t)w->media->runs[0]->n_tokens)
-        return add_tokens(w->media, w->media->runs[0]->ids, n_soft);
-    if (!text) return frit_fail(FRIT_E_INTERNAL, "a picture has features in several places");
+    while (!text && n_soft > 0 && w->n_written < w->media->n_runs) {
+        const frit_soft_run *run = w->media->runs[w->n_written++];
+        if ((uint32_t)run->n_tokens > n_soft) break;
+        FRIT_TRY(add_tokens(w->media, run->ids, (size_t)run->n_tokens));
+        n_soft -= (uint32_t)run->n_tokens;
+    }
+    if (!text && n_soft == 0) return FRIT_OK;
+    if (!text)
+        return frit_fail(FRIT_E_UNSUPPORTED, "the features of tiles are not in one piece in this model's prompts");
     FRIT_TRY(frit_tokenize(w->model, text, strlen(text), FRIT_TEXT_PARSE_SPECIAL, marks, FRIT_COUNT(marks), &n));
     return add_tokens(w->media, marks, n);
 }
 
 static frit_status make_media(frit_media *media, frit_engine *engine, const frit_image *image)
 {
-    frit_picture_plan plan;
+    cutting c = {.engine = engine, .image = image};
     FRIT_TRY(open_pictures(engine));
-    FRIT_TRY(frit_processor_plan(&plan, &engine->pictures->processor, image->width, image->height));
+    const frit_processor *processor = &engine->pictures->processor;
+    FRIT_TRY(frit_processor_plan(&c.plan, processor, image->width, image->height));
     media->placeholder = engine->pictures->placeholder;
-    media->runs = calloc(1, sizeof *media->runs);
-    if (!media->runs) return frit_fail_memory(sizeof *media->runs, "a picture");
-    FRIT_TRY(make_run(&media->runs[0], engine, &plan, image));
-    media->n_runs = 1;
-    return frit_processor_marks(&engine->pictures->processor, &plan, add_part, &(writing){engine->model, media});
+    const frit_status status = make_runs(media, &c);
+    free(c.patches);
+    FRIT_TRY(status);
+    return frit_processor_marks(processor, &c.plan, add_part, &(writing){.model = engine->model, .media = media});
 }
 
 frit_status frit_media_new(frit_media **out, frit_engine *engine, const frit_image *image,

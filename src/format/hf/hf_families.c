@@ -150,8 +150,11 @@
 
 // clang-format off
 #define VISIONS(X) \
+    X(idefics3_vision) \
+    X(llava_vision) \
     X(qwen2_5_vl_vision) \
-    X(qwen2_vl_vision)
+    X(qwen2_vl_vision) \
+    X(smolvlm_vision)
 // clang-format on
 
 #define DECLARE(name) extern const frit_hf_family frit_hf_##name;

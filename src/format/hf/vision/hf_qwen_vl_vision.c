@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The encoders of Qwen2-VL and Qwen2.5-VL.
 #include "format/hf/hf_rows.h"
+#include "format/hf/hf_vision.h"
 
-static frit_status get(const frit_hf *hf, const char *name, double *out)
+frit_status frit_hf_vision_number(const frit_hf *hf, const char *name, double *out)
 {
     *out = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "vision_config.", name, FRIT_HF_WIDTH, out));
@@ -11,17 +12,22 @@ static frit_status get(const frit_hf *hf, const char *name, double *out)
                           name);
 }
 
-// Writes the number of pixels of a patch.
-static frit_status add_pixels(const frit_hf *hf)
+frit_status frit_hf_vision_pixels(const frit_hf *hf, double n_frames)
 {
-    double patch, channels, frames;
-    FRIT_TRY(get(hf, "patch_size", &patch));
-    FRIT_TRY(get(hf, "in_channels", &channels));
-    FRIT_TRY(get(hf, "temporal_patch_size", &frames));
-    const double n = patch * patch * channels * frames;
+    double patch, channels;
+    FRIT_TRY(frit_hf_vision_number(hf, "patch_size", &patch));
+    FRIT_TRY(frit_hf_vision_number(hf, "in_channels", &channels));
+    const double n = patch * patch * channels * n_frames;
     if (n > 1 << 20)
         return frit_fail_file(FRIT_E_FORMAT, "%s: patches of %.0f numbers, expected at most %d", hf->path, n, 1 << 20);
     return frit_hf_add_number(hf, "embedding_length_input", FRIT_HF_WIDTH, n);
+}
+
+static frit_status add_pixels(const frit_hf *hf)
+{
+    double n_frames;
+    FRIT_TRY(frit_hf_vision_number(hf, "temporal_patch_size", &n_frames));
+    return frit_hf_vision_pixels(hf, n_frames);
 }
 
 static frit_status complete_2(const frit_hf *hf)
@@ -37,9 +43,9 @@ static frit_status complete_2(const frit_hf *hf)
 static frit_status add_windows(const frit_hf *hf)
 {
     double size, patch, merge;
-    FRIT_TRY(get(hf, "window_size", &size));
-    FRIT_TRY(get(hf, "patch_size", &patch));
-    FRIT_TRY(get(hf, "spatial_merge_size", &merge));
+    FRIT_TRY(frit_hf_vision_number(hf, "window_size", &size));
+    FRIT_TRY(frit_hf_vision_number(hf, "patch_size", &patch));
+    FRIT_TRY(frit_hf_vision_number(hf, "spatial_merge_size", &merge));
     const size_t n = (size_t)frit_hf_written(hf, "block_count");
     const uint32_t window = (uint32_t)(size / merge / patch);
     if (window < 1)
@@ -70,13 +76,7 @@ static frit_status complete_2_5(const frit_hf *hf)
 
 // clang-format off
 #define KEYS_OF_BOTH \
-    {NULL, "context_length", FRIT_HF_TOKENS, 1 << 20}, \
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED}, \
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED}, \
-    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED}, \
-    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD}, \
-    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED}, \
-    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM}, \
+    FRIT_HF_VISION_KEYS, \
     {"out_hidden_size", "embedding_length_out", FRIT_HF_WIDTH, FRIT_HF_NEEDED}, \
     {"spatial_merge_size", "spatial_merge_size", FRIT_HF_WIDTH, FRIT_HF_NEEDED}
 
