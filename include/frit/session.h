@@ -200,7 +200,9 @@ typedef struct frit_pick_options {
     size_t n_drafts;
     bool logprobs;   // also compute the token's log-probability and the n_top likeliest tokens
     int32_t n_top;   // 0 to 256
-    uint64_t reserved[8];
+    // frit_session_pick_ahead may request a late pick, which needs frit_session_complete_pick.
+    bool late;
+    uint64_t reserved[7];
 } frit_pick_options;
 
 // Requests a pick. Uses the sampler's present state and accepts no token. FRIT_E_UNSUPPORTED for samplers that devices
@@ -229,11 +231,17 @@ FRIT_API frit_status frit_session_push_picked(frit_session *session);
 FRIT_API bool frit_session_has_picked(const frit_session *session);
 // Runs a session ahead of its caller, beside frit_engine_advance: queues the token of the session's pick that is in
 // flight, as frit_session_push_picked does, and requests the pick after it. *requested is false, and nothing changes,
-// if no pick is in flight after the last token, or if the next step must wait for the token: with a grammar, at the end
-// of the context, for drafts that would gain time, and on devices without a queue. Take the pick then, push its token
-// and request the next pick. Options with drafts request nothing.
+// if no pick is in flight after the last token, or if the next step must wait for the token: with a grammar unless the
+// pick may be late, at the end of the context, for drafts that would gain time, and on devices without a queue. Take
+// the pick then, push its token and request the next pick. Options with drafts request nothing.
 FRIT_API frit_status frit_session_pick_ahead(frit_session *session, frit_sampler *sampler,
                                              const frit_pick_options *options, bool *requested);
+// Makes a late pick. What a grammar allows depends on the token before, which is not known when a step that follows is
+// submitted. With the option `late` the step runs all the same, and its pick is made while the device computes: call
+// this function, or frit_session_pick_ahead, after frit_session_picked and frit_sampler_accept of the token before, and
+// before the next frit_engine_advance. If the call comes later, the token runs again in a later step; without it the
+// pick never comes. Does nothing if the session has no late pick that is to be made.
+FRIT_API frit_status frit_session_complete_pick(frit_session *session, frit_sampler *sampler);
 // Ends a generation: forgets all picks, and the queued tokens that no step runs. Tokens in flight stay in the session,
 // and count as pending until their step has run. Waits only for results of row functions, and for tokens in flight that
 // are not known yet.

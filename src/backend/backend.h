@@ -182,6 +182,12 @@ typedef struct frit_backend {
     // `output` must live until the ticket is done. Allocates nothing.
     frit_status (*submit)(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                           frit_ticket *ticket);
+    // Picks from the output of the step that was submitted last, whether or not it has run, before another one is
+    // submitted. Of the batch it uses `picks`, `n_picks` and `lists`; rows of the picks are those of the step. Their
+    // tokens are numbered after the picks of the step (`~i` in the tokens of the next one). The ticket stands for the
+    // step and these picks. NULL: the device picks in steps only.
+    frit_status (*pick)(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                        frit_ticket *ticket);
     bool (*poll)(frit_device *device, frit_ticket ticket);
     frit_status (*wait)(frit_device *device, frit_ticket ticket);   // FRIT_OK, or the first failure since the last wait
     void (*exec_free)(frit_device *device, frit_exec *exec);

@@ -2,6 +2,7 @@
 // Makes engines: opens devices, chooses a context that fits, and makes the cache and the first plans.
 #include "engine/placement/needs.h"
 #include "engine/observe.h"
+#include "engine/sched/late.h"
 
 #include "base/check.h"
 #include "base/machine/cpu.h"
@@ -276,6 +277,7 @@ void frit_engine_free(frit_engine *engine)
     for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) {
         frit_step_free_tables(&engine->flights.ring[i].step.tables);
         frit_pick_lists_free(&engine->flights.ring[i].step.lists);
+        frit_late_free(&engine->flights.ring[i].late);
         free(engine->flights.ring[i].hidden);
     }
     frit_pick_runner_free(engine->pick_runner);

@@ -74,6 +74,7 @@ enum { FRIT_BATCH_ALIGN = 16 };
 typedef struct frit_out_row {
     float *copy;        // a further copy on the host; NULL: none
     _Atomic bool bad;   // the step sets it if some value is not finite
+    bool is_late;       // frit_backend.pick may pick from the row after the step, and finds values that are not finite
 } frit_out_row;
 
 // The page table of a sequence of the batch.

@@ -112,6 +112,7 @@ static const any_function every_function[] = {
     ENTRY(frit_session_push_picked),
     ENTRY(frit_session_has_picked),
     ENTRY(frit_session_pick_ahead),
+    ENTRY(frit_session_complete_pick),
     ENTRY(frit_session_stop),
     ENTRY(frit_session_push_forced),
     ENTRY(frit_session_speculate),

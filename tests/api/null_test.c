@@ -485,6 +485,8 @@ static void call_picks(void)
     REFUSES(frit_session_pick_ahead, sampler, o.session, NULL, NULL, &(bool){0});
     REFUSES(frit_session_pick_ahead, requested, o.session, o.sampler, NULL, NULL);
     ACCEPTS(frit_session_pick_ahead, options, o.session, o.sampler, NULL, &(bool){0});
+    REFUSES(frit_session_complete_pick, session, NULL, o.sampler);
+    REFUSES(frit_session_complete_pick, sampler, o.session, NULL);
     REFUSES(frit_session_stop, session, NULL);
 }
 

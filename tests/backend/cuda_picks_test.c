@@ -60,16 +60,40 @@ static void run_on_gpu(const float *rows, const frit_batch *batch, frit_step_out
                                                                .lists = host + n,
                                                                .lists_address = flight->input.address + n}));
     assert_int_equal(d->driver.copy_up(flight->input.address, host, n + n_lists, d->stream), 0);
-    assert_ok(frit_cuda_picks_run(d, ((frit_cuda_memory *)f.rows)->address, flight->input.address, batch, n_passes));
+    assert_ok(frit_cuda_picks_run(d, ((frit_cuda_memory *)f.rows)->address, flight->input.address,
+                                  frit_cuda_picks_next_tokens(d), batch, n_passes));
     assert_int_equal(d->driver.stream_wait(d->stream), 0);
     frit_cuda_picks_deliver(flight);
 }
 
-static void assert_same(const frit_batch *batch, const frit_step_output *got, const frit_step_output *wanted, int round)
+// Picks after a step that had as many picks as leave room for those of the batch.
+static void run_late_on_gpu(const float *rows, const frit_batch *batch, frit_step_output *output)
+{
+    frit_cuda_device *d = f.device;
+    frit_cuda_flight *flight = &d->flights[FRIT_CUDA_FLIGHTS];
+    const size_t row_bytes = (size_t)batch->lists.n_vocab * sizeof(float);
+    assert_ok(frit_backend_cuda.write(&d->base, (frit_address){f.rows, 0}, rows, (uint64_t)batch->n_picks * row_bytes));
+    flight->results = output;
+    flight->n_picks = batch->n_picks;
+    d->picks.n = N_PICKS - batch->n_picks;
+    assert_ok(frit_cuda_picks_run_late(d, flight, ((frit_cuda_memory *)f.rows)->address, batch));
+    assert_int_equal(d->picks.n, N_PICKS);
+    assert_int_equal(d->driver.stream_wait(d->stream), 0);
+    frit_cuda_picks_deliver(flight);
+}
+
+// The addresses of the tokens that were picked.
+static uint64_t tokens_of(const frit_batch *batch, bool is_late)
+{
+    if (!is_late) return frit_cuda_picks_next_tokens(f.device);
+    return frit_cuda_picks_tokens(f.device) + (uint64_t)(N_PICKS - batch->n_picks) * sizeof(int32_t);
+}
+
+static void assert_same(const frit_batch *batch, const frit_step_output *got, const frit_step_output *wanted, int round,
+                        bool is_late)
 {
     int32_t tokens[N_PICKS];
-    frit_cuda_memory picked = {.base = {&f.device->base, sizeof tokens},
-                               .address = frit_cuda_picks_next_tokens(f.device)};
+    frit_cuda_memory picked = {.base = {&f.device->base, sizeof tokens}, .address = tokens_of(batch, is_late)};
     assert_ok(frit_backend_cuda.read(&f.device->base, (frit_address){&picked.base, 0}, tokens,
                                      (uint64_t)batch->n_picks * sizeof *tokens));
     for (int32_t i = 0; i < batch->n_picks; i++) {
@@ -91,7 +115,7 @@ static void assert_same(const frit_batch *batch, const frit_step_output *got, co
     }
 }
 
-// before: the tokens of the step before, on the GPU too. Pick i may count before[i].
+// before: the tokens of the step before, on the GPU too. Pick i may count before[i]; NULL: late picks.
 static void compare_picks(float *rows, const frit_batch *batch, const int32_t *before, int n_passes, int round)
 {
     static frit_logprob tops[2][N_PICKS * FRIT_PICK_MAX_TOP];
@@ -102,10 +126,13 @@ static void compare_picks(float *rows, const frit_batch *batch, const int32_t *b
     frit_pick_lists lists = batch->lists;
     lists.tops = wanted.tops;
     memset(tops, 0xff, sizeof tops);
-    run_on_gpu(rows, batch, &got, n_passes ? n_passes : frit_cuda_picks_passes(batch));
-    for (int32_t i = 0; i < batch->n_picks; i++) frit_pick_resolve(&lists, &batch->picks[i], before[i]);
+    if (before)
+        run_on_gpu(rows, batch, &got, n_passes ? n_passes : frit_cuda_picks_passes(batch));
+    else
+        run_late_on_gpu(rows, batch, &got);
+    for (int32_t i = 0; i < batch->n_picks && before; i++) frit_pick_resolve(&lists, &batch->picks[i], before[i]);
     frit_pick_alone(f.run, &(frit_pick_job){rows, batch->picks, batch->n_picks, &lists, wanted.picked});
-    assert_same(batch, &got, &wanted, round);
+    assert_same(batch, &got, &wanted, round, !before);
     for (int32_t i = 0; i < batch->n_picks; i++) {
         bool is_bad = false;
         const float *row = rows + (size_t)batch->picks[i].row * (size_t)lists.n_vocab;
@@ -133,10 +160,10 @@ static void write_before(frit_rng *rng, const frit_batch *batch, int32_t *before
 }
 
 // Adds a pick, half of the time after a token that is not known yet.
-static void add_pick(frit_rng *rng, frit_sampler *sampler, frit_batch *batch, frit_pick *pick, int32_t i)
+static void add_pick(frit_rng *rng, frit_sampler *sampler, frit_batch *batch, frit_pick *pick, int32_t i, bool is_late)
 {
     frit_sampler_mark mark;
-    const bool is_after_unknown = random_between(rng, 0, 1);
+    const bool is_after_unknown = random_between(rng, 0, 1) && !is_late;
     if (is_after_unknown) frit_sampler_try_count(sampler, -1, &mark);
     assert_ok(frit_sampler_add_pick(sampler, &batch->lists, pick));
     if (is_after_unknown) frit_sampler_go_back(sampler, &mark);
@@ -150,6 +177,7 @@ static void check_round(frit_rng *rng, int round)
     static float rows[N_PICKS * MOST_VOCAB];
     static frit_str pieces[MOST_VOCAB];
     const int32_t n_vocab = (int32_t)random_between(rng, 1, is_real() ? MOST_VOCAB : round % 8 ? 300 : 2500);
+    const bool is_late = round % 4 == 3;
     frit_sampler *samplers[N_PICKS];
     frit_pick picks[N_PICKS];
     int32_t before[N_PICKS];
@@ -161,7 +189,7 @@ static void check_round(frit_rng *rng, int round)
         random_logits(rng, row, n_vocab, (int)random_between(rng, 0, 1000));
         if (random_between(rng, 0, 5) == 0) force(s, pieces, n_vocab);
         if (random_between(rng, 0, 30) == 0) row[random_between(rng, 0, n_vocab - 1)] = i % 2 ? NAN : INFINITY;
-        add_pick(rng, s, &batch, &picks[i], i);
+        add_pick(rng, s, &batch, &picks[i], i, is_late);
         if (random_between(rng, 0, 2) > 0) continue;
         const int32_t n_top = (int32_t)random_between(rng, 0, random_between(rng, 0, 3) ? 5 : FRIT_PICK_MAX_TOP);
         picks[i].n_top = n_top < n_vocab ? n_top : n_vocab;
@@ -171,8 +199,8 @@ static void check_round(frit_rng *rng, int round)
     assert_ok(frit_pick_lists_reserve(&batch.lists, &(frit_pick_room){0}));
     f.device->picks.next = !f.device->picks.last;
     write_before(rng, &batch, before);
-    compare_picks(rows, &batch, before, round % 3 == 0 ? 1 : 0, round);
-    frit_cuda_picks_advance(f.device, batch.n_picks);
+    compare_picks(rows, &batch, is_late ? NULL : before, round % 3 == 0 ? 1 : 0, round);
+    if (!is_late) frit_cuda_picks_advance(f.device, batch.n_picks);
     for (int32_t i = 0; i < batch.n_picks; i++) frit_sampler_free(samplers[i]);
     frit_pick_lists_free(&batch.lists);
 }

@@ -40,6 +40,7 @@ void test_device_set_traits(test_device_traits traits);             // for devic
 void test_device_set_free(frit_device *device, uint64_t n_bytes);   // sets the free bytes
 bool test_device_use_named(const char *name);                       // false if there is no such kind
 size_t test_device_n_opened(void);                                  // since the start of the program
+size_t test_device_n_late(void);                                    // number of late picks that have run
 size_t test_device_n_runs(void);                                    // number of executables that have run
 size_t test_device_n_matrices(void);                                // number of adapter matrices that devices were
                                                                     // given

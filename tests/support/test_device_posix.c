@@ -30,11 +30,11 @@ typedef struct test_exec {
     float *rows;             // of the output, in host memory
 } test_exec;
 
-typedef enum job_kind { JOB_RUN, JOB_READ, JOB_WRITE, JOB_COPY } job_kind;
+typedef enum job_kind { JOB_RUN, JOB_PICK, JOB_READ, JOB_WRITE, JOB_COPY } job_kind;
 
 typedef struct job {
     job_kind kind;
-    test_exec *exec;   // JOB_RUN
+    test_exec *exec;   // JOB_RUN, JOB_PICK
     frit_batch batch;
     frit_step_output wanted;    // for executables with an output
     frit_step_output *output;   // written by these executables only
@@ -73,7 +73,7 @@ const char *const test_device_names[TEST_DEVICE_KINDS] = {"none", "alone", "laye
 
 static test_device_kind chosen;
 static test_device_traits chosen_traits;
-static atomic_size_t opened_ever, runs_ever, matrices_ever;
+static atomic_size_t opened_ever, runs_ever, picks_ever, matrices_ever;
 
 // ------------------------------------------------------------------------------- the queue
 
@@ -99,12 +99,21 @@ static frit_status run(const test_device *device, job *j)
     return FRIT_OK;
 }
 
+static frit_status pick(const test_device *device, job *j)
+{
+    frit_ticket ticket;
+    picks_ever += (size_t)j->batch.n_picks;
+    return frit_backend_cpu.pick(device->inner, j->exec->inner, &j->batch, &j->wanted, &ticket);
+}
+
 static frit_status do_job(const test_device *device, job *j)
 {
     switch (j->kind) {
     case JOB_RUN:
         be_late();
         return run(device, j);
+    case JOB_PICK:
+        return pick(device, j);
     case JOB_READ:
         return frit_backend_cpu.read(device->inner, j->from, j->host, j->n_bytes);
     case JOB_WRITE:
@@ -446,6 +455,19 @@ static frit_status device_submit(frit_device *base, frit_exec *exec_base, const 
     return FRIT_OK;
 }
 
+static frit_status device_pick(frit_device *base, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                               frit_ticket *ticket)
+{
+    test_device *device = (test_device *)base;
+    job *j = next_job(device);
+    FRIT_TRY(copy_batch(device, j, batch));
+    j->kind = JOB_PICK;
+    j->exec = (test_exec *)(void *)exec;
+    j->wanted = *output;
+    *ticket = queue_job(device);
+    return FRIT_OK;
+}
+
 // ------------------------------------------------------------------------------- opening
 
 static void device_close(frit_device *base)
@@ -554,6 +576,7 @@ const frit_backend test_device_backend = {
     .prepare = device_prepare,
     .value = device_value,
     .submit = device_submit,
+    .pick = device_pick,
     .poll = device_poll,
     .wait = device_wait,
     .exec_free = device_exec_free,
@@ -596,6 +619,11 @@ size_t test_device_n_opened(void)
 size_t test_device_n_matrices(void)
 {
     return matrices_ever;
+}
+
+size_t test_device_n_late(void)
+{
+    return picks_ever;
 }
 
 size_t test_device_n_runs(void)

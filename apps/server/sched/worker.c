@@ -49,20 +49,22 @@ static void request_pick(const server_worker *worker, server_job *job, size_t n_
     job->pick.n_drafts = 0;
 }
 
-// Runs jobs ahead of their tokens: requests the pick after the one that is in flight, where the answer goes on whatever
-// token comes.
+// Runs jobs ahead of their tokens: makes the late pick of the token after the one that was taken, and requests the pick
+// after it where the answer goes on whatever token comes.
 static void run_ahead(server_worker *worker)
 {
     worker->runs_ahead = false;
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_job *job = worker->slots.items[i].job;
         if (!job || !job->pick.is_requested) continue;
-        const frit_pick_options options = {.logprobs = job->report.n_top >= 0,
-                                           .n_top = job->report.n_top > 0 ? job->report.n_top : 0};
+        const frit_pick_options options = {
+            .logprobs = job->report.n_top >= 0, .n_top = job->report.n_top > 0 ? job->report.n_top : 0, .late = true};
         const bool goes_on = job->usage.n_answer + 2 <= server_worker_room(worker, job) && job->pick.n_drafts == 0 &&
                              !server_job_has_two_samplers(job);
-        if (goes_on && !job->pick.is_ahead)   // a failure is the session's status
-            (void)frit_session_pick_ahead(job->slot->session, job->request.sampler, &options, &job->pick.is_ahead);
+        frit_session *session = job->slot->session;   // has the status of what fails
+        if (!job->pick.is_ahead) (void)frit_session_complete_pick(session, job->request.sampler);
+        if (goes_on && !job->pick.is_ahead)
+            (void)frit_session_pick_ahead(session, job->request.sampler, &options, &job->pick.is_ahead);
         worker->runs_ahead = worker->runs_ahead || job->pick.is_ahead;
     }
 }

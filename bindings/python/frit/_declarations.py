@@ -555,12 +555,14 @@ class frit_pick_options(Structure):
     n_drafts: int
     logprobs: bool
     n_top: int
+    late: bool
     reserved: Any
     _fields_ = [
         ("n_drafts", c_size_t),
         ("logprobs", c_bool),
         ("n_top", c_int32),
-        ("reserved", c_uint64 * 8),
+        ("late", c_bool),
+        ("reserved", c_uint64 * 7),
     ]
 
 class frit_picked(Structure):
@@ -1264,6 +1266,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_session_push_picked": (c_int, [c_void_p]),
     "frit_session_has_picked": (c_bool, [c_void_p]),
     "frit_session_pick_ahead": (c_int, [c_void_p, c_void_p, POINTER(frit_pick_options), POINTER(c_bool)]),
+    "frit_session_complete_pick": (c_int, [c_void_p, c_void_p]),
     "frit_session_stop": (c_int, [c_void_p]),
     "frit_session_speculate": (c_int, [c_void_p, POINTER(frit_speculate_options)]),
     "frit_session_next_tokens": (c_int, [c_void_p, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t)]),

@@ -91,7 +91,7 @@ class Job(Unique):
         self.usage = Usage(prompt=len(self.prompt))
         self._token = ctypes.c_int32()
         self._picked = c.frit_picked()
-        self._options = c.frit_pick_options(logprobs=logprobs is not None, n_top=logprobs or 0)
+        self._options = c.frit_pick_options(logprobs=logprobs is not None, n_top=logprobs or 0, late=True)
         self._many = (ctypes.c_int32 * MOST_TOKENS)() if speculate is not None else None
         self._one = (ctypes.c_int32 * 1)()
         self._text: Text | None = None
@@ -220,9 +220,12 @@ class Job(Unique):
                 check(status)
 
     def run_ahead(self) -> None:
-        """Requests the token after the one that is in flight, where the answer goes on whatever token comes."""
-        goes_on = self.max_tokens is None or len(self.tokens) + 2 <= self.max_tokens
-        if goes_on and not self.by_logits and not self._is_ahead.value and self.speculate is None:
+        """Makes the late pick of the token that is in flight, and requests the token after it, where the answer goes on
+        whatever token comes."""
+        if self.by_logits or self._is_ahead.value:
+            return
+        lib.frit_session_complete_pick(self.session, self.sampler._handle)   # a failure is the session's status
+        if self.speculate is None and (self.max_tokens is None or len(self.tokens) + 2 <= self.max_tokens):
             lib.frit_session_pick_ahead(self.session, self.sampler._handle, byref(self._options),
                                         byref(self._is_ahead))   # a failure is the session's status
 

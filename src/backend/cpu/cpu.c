@@ -380,6 +380,7 @@ const frit_backend frit_backend_cpu = {
     .exec_bytes = frit_cpu_exec_bytes,
     .value = frit_cpu_value,
     .submit = frit_cpu_submit,
+    .pick = frit_cpu_pick,
     .poll = cpu_poll,
     .wait = cpu_wait,
     .exec_free = frit_cpu_exec_free,

@@ -51,11 +51,13 @@ frit_status frit_cpu_set_adapter(frit_device *device, int32_t i, const frit_adap
 void frit_cpu_find_adapters(frit_cpu_adapters *adapters, const frit_batch *batch);
 void frit_cpu_adapters_free(frit_cpu_adapters *adapters);
 
-// picks.c: allocates for steps of n rows; resolves tokens that the previous step picked; runs the picks of a batch.
+// picks.c: allocates for steps of n rows; resolves tokens that the previous step picked; runs the picks of the
+// executable's batch and gives its rows to the host; picks from the rows of the last step (`pick` of frit_backend).
 frit_status frit_cpu_reserve_tokens(frit_cpu_device *device, int32_t n);
 frit_status frit_cpu_find_tokens(frit_cpu_device *device, frit_batch *batch);
-void frit_cpu_run_picks(frit_cpu_device *device, frit_pool *pool, const frit_batch *batch, float *rows,
-                        const frit_step_output *output);
+void frit_cpu_give_output(frit_cpu_device *device, const frit_exec *exec, frit_pool *pool, frit_step_output *output);
+frit_status frit_cpu_pick(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                          frit_ticket *ticket);
 
 // Returns the fewest threads that read this memory as fast as the whole pool within 3 %: all, three quarters or half.
 int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes);

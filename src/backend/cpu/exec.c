@@ -175,17 +175,6 @@ frit_address frit_cpu_value(frit_exec *exec, const frit_node *node)
                           exec->plan->offsets[storage->id]};
 }
 
-// Copies the output rows that the host requested.
-static void give_output(frit_cpu_device *device, const frit_exec *exec, frit_pool *pool, frit_step_output *output)
-{
-    const frit_node *result = exec->plan->graph->output;
-    const frit_batch *batch = &exec->batch;
-    if (!result) return;
-    float *rows = (float *)(void *)(exec->scratch.bytes + exec->plan->offsets[result->id]);
-    frit_cpu_run_picks(device, pool, batch, rows, output);
-    output->rows = rows;
-}
-
 static frit_status run(frit_device *base, frit_exec *exec, const frit_batch *input, frit_step_output *output,
                        frit_ticket *ticket)
 {
@@ -209,7 +198,7 @@ static frit_status run(frit_device *base, frit_exec *exec, const frit_batch *inp
     walk w = {exec, profile, frit_pool_size(pool)};
     frit_pool_walk(pool, &(frit_walk){&w, exec->n_phases, open_phase, work_on_phase, next_rows});
     if (profile) add_up(profile, exec, frit_time_ns() - start);
-    give_output(device, exec, pool, output);
+    frit_cpu_give_output(device, exec, pool, output);
     *ticket = ++device->n_runs;
     return FRIT_OK;
 }

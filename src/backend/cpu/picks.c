@@ -71,20 +71,42 @@ static void work_on_phase(void *ctx, int phase, int begin, int end, int thread)
 // A pick that fails gives token 0, so that the next step reads within its tables.
 static void keep_tokens(frit_cpu_device *device, const frit_batch *batch, const frit_picked_token *picked)
 {
-    device->n_picked = batch->n_picks;
     for (int32_t i = 0; i < batch->n_picks; i++)
-        device->picked[i] = picked[i].status == FRIT_PICK_DONE ? picked[i].token : 0;
+        device->picked[device->n_picked++] = picked[i].status == FRIT_PICK_DONE ? picked[i].token : 0;
 }
 
-void frit_cpu_run_picks(frit_cpu_device *device, frit_pool *pool, const frit_batch *batch, float *rows,
-                        const frit_step_output *output)
+static float *rows_of(const frit_exec *exec)
+{
+    const frit_node *result = exec->plan->graph->output;
+    return (float *)(void *)(exec->scratch.bytes + exec->plan->offsets[result->id]);
+}
+
+static void run_picks(frit_cpu_device *device, const frit_exec *exec, frit_pool *pool, const frit_batch *batch,
+                      const frit_step_output *output)
 {
     frit_pick_lists lists = batch->lists;
     lists.tops = output->tops;
-    const frit_pick_job job = {rows, batch->picks, batch->n_picks, &lists, output->picked};
+    const frit_pick_job job = {rows_of(exec), batch->picks, batch->n_picks, &lists, output->picked};
     for (int32_t first = 0; first < job.n_picks;) {
         first = frit_pick_begin(device->pick_runner, &job, first);
         frit_pool_walk(pool, &(frit_walk){device->pick_runner, FRIT_PICK_PHASES, open_phase, work_on_phase, NULL});
     }
     keep_tokens(device, batch, output->picked);
+}
+
+void frit_cpu_give_output(frit_cpu_device *device, const frit_exec *exec, frit_pool *pool, frit_step_output *output)
+{
+    if (!exec->plan->graph->output) return;
+    device->n_picked = 0;
+    run_picks(device, exec, pool, &exec->batch, output);
+    output->rows = rows_of(exec);
+}
+
+frit_status frit_cpu_pick(frit_device *base, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                          frit_ticket *ticket)
+{
+    frit_cpu_device *device = (frit_cpu_device *)base;
+    run_picks(device, exec, device->decode_pool, batch, output);
+    *ticket = device->n_runs;
+    return FRIT_OK;
 }

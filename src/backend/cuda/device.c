@@ -51,7 +51,7 @@ static frit_status use_context(const frit_cuda_device *d)
 
 static frit_status open_flights(frit_cuda_device *d)
 {
-    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
+    for (int i = 0; i < FRIT_CUDA_ALL_FLIGHTS; i++) {
         frit_cuda_flight *flight = &d->flights[i];
         FRIT_TRY(check_driver(d, d->driver.event_new(&flight->is_uploaded, EVENT_WITHOUT_TIME), "making an event"));
         FRIT_TRY(check_driver(d, d->driver.event_new(&flight->is_done, EVENT_WITHOUT_TIME), "making an event"));
@@ -225,7 +225,7 @@ static void cuda_close(frit_device *base)
         frit_cuda_adapters_free(d);
         for (size_t i = 0; i < d->n_blas_plans; i++) frit_cublaslt_product_free(&d->blas_plans[i].product);
         if (d->blas.library) frit_cublaslt_close(&d->blas);
-        for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
+        for (int i = 0; i < FRIT_CUDA_ALL_FLIGHTS; i++) {
             free_buffer(d, &d->flights[i].input);
             for (int k = 0; k < 2; k++) free(d->flights[i].staging[k]);
             free_buffer(d, &d->flights[i].output);
@@ -462,7 +462,7 @@ static bool cuda_poll(frit_device *base, frit_ticket ticket)
 {
     frit_cuda_device *d = device_of(base);
     if (use_context(d) != FRIT_OK) return false;
-    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
+    for (int i = 0; i < FRIT_CUDA_ALL_FLIGHTS; i++) {
         frit_cuda_flight *flight = &d->flights[i];
         if (!flight->ticket || flight->ticket > ticket || d->driver.event_query(flight->is_done) != 0) continue;
         const frit_status status = frit_cuda_flight_wait(d, flight);
@@ -480,7 +480,7 @@ static frit_status cuda_wait(frit_device *base, frit_ticket ticket)
     if (status != FRIT_OK) status = frit_fail(status, "%s", d->sentence);
     d->failure = FRIT_OK;
     FRIT_TRY(use_context(d));
-    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
+    for (int i = 0; i < FRIT_CUDA_ALL_FLIGHTS; i++) {
         if (!d->flights[i].ticket || d->flights[i].ticket > ticket) continue;
         const frit_status waited = frit_cuda_flight_wait(d, &d->flights[i]);
         if (status == FRIT_OK) status = waited;
@@ -524,6 +524,7 @@ const frit_backend frit_backend_cuda = {
     .exec_bytes = frit_cuda_exec_bytes,
     .value = frit_cuda_value,
     .submit = frit_cuda_submit,
+    .pick = frit_cuda_pick,
     .poll = cuda_poll,
     .wait = cuda_wait,
     .exec_free = frit_cuda_exec_free,

@@ -20,7 +20,7 @@
 #include "backend/cuda/weights/load.h"
 #include "backend/cuda/runtime/nvrtc.h"
 
-enum { FRIT_CUDA_FLIGHTS = 2 };
+enum { FRIT_CUDA_FLIGHTS = 2, FRIT_CUDA_ALL_FLIGHTS = 4 };   // of steps; of steps and of their late picks
 
 typedef struct frit_cuda_memory {
     frit_memory base;
@@ -33,7 +33,7 @@ typedef struct frit_cuda_buffer {   // grows when a step needs more
     size_t n_bytes;
 } frit_cuda_buffer;
 
-typedef struct frit_cuda_flight {   // a step between submit and the end of it
+typedef struct frit_cuda_flight {   // a step, or picks after a step, between submit and the end of it
     frit_ticket ticket;             // 0: free
     frit_cuda_event is_uploaded, is_done;
     frit_cuda_buffer input;        // on the GPU and on the host
@@ -110,7 +110,7 @@ typedef struct frit_cuda_device {
     frit_cuda_blas_plan *blas_plans;   // [n_blas_plans], by shape
     size_t n_blas_plans;
     frit_cuda_autotune autotune;
-    frit_cuda_flight flights[FRIT_CUDA_FLIGHTS];
+    frit_cuda_flight flights[FRIT_CUDA_ALL_FLIGHTS];   // steps, then the picks after each of them (`pick`)
     frit_cuda_stream_buffer stream_buffers[FRIT_CUDA_STREAM_BUFFERS];
     frit_exec *streaming;   // executables that stream weights, the newest first
     size_t n_streaming;     // number of executables that ever streamed

@@ -183,14 +183,15 @@ static frit_status check_tokens(const frit_cuda_device *d, const frit_batch *bat
     return FRIT_OK;
 }
 
-// True if output row o is copied to the host: if it is read there, or if it has no pick, so that the host can check
-// that it is finite. *pick advances to the first pick of this or a later row.
+// True if output row o is copied to the host: if it is read there, or if nothing is picked from it, so that the host
+// can check that it is finite. *pick advances to the first pick of this or a later row.
 static bool comes_to_host(const frit_cuda_flight *flight, int64_t o, int32_t *pick)
 {
     const frit_step_output *output = flight->results;
     while (*pick < flight->n_picks && flight->picks[*pick].row < o) ++*pick;
-    return output->wants_rows || *pick == flight->n_picks || flight->picks[*pick].row != o ||
-           (output->taken && output->taken[o].copy);
+    const bool is_picked =
+        (*pick < flight->n_picks && flight->picks[*pick].row == o) || (output->taken && output->taken[o].is_late);
+    return output->wants_rows || !is_picked || (output->taken && output->taken[o].copy);
 }
 
 static bool any_comes_to_host(const frit_cuda_flight *flight)
@@ -226,7 +227,9 @@ static uint64_t rows_of(const frit_exec *exec)
 
 static frit_status run_picks(const frit_exec *exec, const frit_cuda_step *step, int n_passes)
 {
-    return frit_cuda_picks_run(exec->device, rows_of(exec), step->arrays[FRIT_CUDA_PICKS], step->batch, n_passes);
+    frit_cuda_device *d = exec->device;
+    return frit_cuda_picks_run(d, rows_of(exec), step->arrays[FRIT_CUDA_PICKS], frit_cuda_picks_next_tokens(d),
+                               step->batch, n_passes);
 }
 
 static frit_status run_launches(frit_exec *exec, const frit_cuda_step *step)
@@ -323,6 +326,22 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     FRIT_TRY(run_all(exec, &step, flight));
     if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_end(exec));
     if (exec->plan->graph->output) frit_cuda_picks_advance(d, flight->n_picks);
+    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.event_record(flight->is_done, d->stream), "recording an event"));
+    *ticket = flight->ticket = ++d->n_submitted;
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_pick(frit_device *base, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                           frit_ticket *ticket)
+{
+    frit_cuda_device *d = (frit_cuda_device *)base;
+    frit_cuda_flight *flight = &d->flights[FRIT_CUDA_FLIGHTS + d->picks.last];
+    FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
+    if (flight->ticket) FRIT_TRY(frit_cuda_flight_wait(d, flight));
+    flight->results = output;
+    flight->n_outs = flight->width = 0;   // the rows belong to the step
+    flight->n_picks = batch->n_picks;
+    FRIT_TRY(frit_cuda_picks_run_late(d, flight, rows_of(exec), batch));
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.event_record(flight->is_done, d->stream), "recording an event"));
     *ticket = flight->ticket = ++d->n_submitted;
     return FRIT_OK;

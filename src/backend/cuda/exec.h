@@ -33,13 +33,15 @@ struct frit_exec {
     frit_exec *older;      // in the device's list
 };
 
-// `prepare`, `compile`, `value`, `submit` and `exec_free` of frit_backend.
+// `prepare`, `compile`, `value`, `submit`, `pick` and `exec_free` of frit_backend.
 frit_status frit_cuda_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
 frit_status frit_cuda_compile_plans(frit_device *device, frit_plan *const *plans, size_t n, const frit_cache *cache,
                                     frit_progress progress);
 frit_address frit_cuda_value(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                              frit_ticket *ticket);
+frit_status frit_cuda_pick(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
+                           frit_ticket *ticket);
 void frit_cuda_exec_free(frit_device *device, frit_exec *exec);
 // Waits until the flight's step is done, and stores its results where the caller wants them.
 frit_status frit_cuda_flight_wait(frit_cuda_device *device, frit_cuda_flight *flight);

@@ -173,8 +173,8 @@ int frit_cuda_picks_passes(const frit_batch *batch)
     return most;
 }
 
-frit_status frit_cuda_picks_run(frit_cuda_device *d, uint64_t rows, uint64_t picks, const frit_batch *batch,
-                                int n_passes)
+frit_status frit_cuda_picks_run(frit_cuda_device *d, uint64_t rows, uint64_t picks, uint64_t tokens,
+                                const frit_batch *batch, int n_passes)
 {
     const int32_t n_vocab = batch->lists.n_vocab, block_size = frit_block_size(n_vocab);
     frit_cuda_kernel kernel = *d->picks.kernel;
@@ -186,7 +186,7 @@ frit_status frit_cuda_picks_run(frit_cuda_device *d, uint64_t rows, uint64_t pic
             const frit_pick_args args = {.rows = rows,
                                          .picks = picks + (uint64_t)first * sizeof(frit_gpu_pick),
                                          .works = d->picks.works,
-                                         .tokens = frit_cuda_picks_next_tokens(d) + (uint64_t)first * sizeof(int32_t),
+                                         .tokens = tokens + (uint64_t)first * sizeof(int32_t),
                                          .before = frit_cuda_picks_tokens(d),
                                          .n_vocab = n_vocab,
                                          .block_size = block_size,
@@ -195,6 +195,36 @@ frit_status frit_cuda_picks_run(frit_cuda_device *d, uint64_t rows, uint64_t pic
             FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, &kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING));
         }
     }
+    return FRIT_OK;
+}
+
+// Copies what the picks are while the step runs, and picks after it.
+static frit_status upload(const frit_cuda_device *d, const frit_cuda_flight *flight, size_t n_bytes)
+{
+    const frit_cuda_driver *driver = &d->driver;
+    int result = driver->copy_up(flight->input.address, flight->input.host, n_bytes, d->uploads);
+    if (result == 0) result = driver->event_record(flight->is_uploaded, d->uploads);
+    if (result == 0) result = driver->stream_wait_event(d->stream, flight->is_uploaded, 0);
+    return frit_cuda_check(driver, result, "copying picks to a GPU");
+}
+
+frit_status frit_cuda_picks_run_late(frit_cuda_device *d, frit_cuda_flight *flight, uint64_t rows,
+                                     const frit_batch *batch)
+{
+    const size_t n_lists = offsets_of(batch).end, n_picks = (size_t)batch->n_picks * sizeof(frit_gpu_pick);
+    const uint64_t tokens = frit_cuda_picks_tokens(d) + (uint64_t)d->picks.n * sizeof(int32_t);
+    if (d->picks.n + batch->n_picks > d->picks.room)
+        return frit_fail(FRIT_E_INTERNAL, "a step had %d picks, and %d are to follow; expected %d at most", d->picks.n,
+                         batch->n_picks, d->picks.room);
+    FRIT_TRY(frit_cuda_buffer_reserve(d, &flight->input, n_picks + n_lists, true, true));
+    uint8_t *host = flight->input.host;
+    const frit_cuda_picks_staging staging = {.picks = (frit_gpu_pick *)(void *)host,
+                                             .lists = host + n_picks,
+                                             .lists_address = flight->input.address + n_picks};
+    FRIT_TRY(frit_cuda_picks_write(d, flight, batch, &staging));
+    FRIT_TRY(upload(d, flight, n_picks + n_lists));
+    FRIT_TRY(frit_cuda_picks_run(d, rows, flight->input.address, tokens, batch, frit_cuda_picks_passes(batch)));
+    d->picks.n += batch->n_picks;
     return FRIT_OK;
 }
 

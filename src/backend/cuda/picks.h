@@ -26,8 +26,13 @@ int frit_cuda_picks_passes(const frit_batch *batch);
 uint64_t frit_cuda_picks_tokens(const frit_cuda_device *device);
 uint64_t frit_cuda_picks_next_tokens(const frit_cuda_device *device);
 void frit_cuda_picks_advance(frit_cuda_device *device, int32_t n_picks);   // the next step has been submitted
-// rows: f32 [.., n_vocab], changed by biases and penalties. picks: frit_gpu_pick [n_picks] on the GPU.
-frit_status frit_cuda_picks_run(frit_cuda_device *device, uint64_t rows, uint64_t picks, const frit_batch *batch,
-                                int n_passes);
+// rows: f32 [.., n_vocab], changed by biases and penalties. picks: frit_gpu_pick [n_picks] on the GPU. tokens: where
+// it writes the picked tokens.
+frit_status frit_cuda_picks_run(frit_cuda_device *device, uint64_t rows, uint64_t picks, uint64_t tokens,
+                                const frit_batch *batch, int n_passes);
+// Picks from rows of the step that was submitted last, after it (`pick` of frit_backend), in a flight of their own. The
+// flight records no event.
+frit_status frit_cuda_picks_run_late(frit_cuda_device *device, frit_cuda_flight *flight, uint64_t rows,
+                                     const frit_batch *batch);
 // Stores the results of a finished flight in its frit_step_output.
 void frit_cuda_picks_deliver(const frit_cuda_flight *flight);

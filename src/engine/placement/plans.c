@@ -292,6 +292,7 @@ uint64_t frit_plans_scratch_bytes(const frit_engine *engine)
 void frit_plans_free(frit_engine *engine)
 {
     for (int i = 0; i < N_ALL; i++) free_class(class_at(engine, i));
+    engine->plans.n_made++;
 }
 
 // Marks the adapter tensors that nodes of this device read.

@@ -34,7 +34,7 @@ typedef enum frit_plan_kind {
 
 typedef struct frit_plan_cache {
     frit_shape_class classes[2][2][FRIT_N_RANKS][FRIT_PLAN_KINDS][FRIT_N_CLASSES];   // [media][steers][ranks]
-    size_t n_made;                                                                   // in total, for statistics
+    size_t n_made;   // in total; freeing plans counts too, so the number is another one
 } frit_plan_cache;
 
 // The plan for scheduled rows; made when it is first needed.

@@ -4,6 +4,7 @@
 //     tokens  [ known ........... | t | ? ]
 //                  in flight, picked ^   ^ picked by the step that is submitted now
 #include "engine/sched/ahead.h"
+#include "engine/sched/late.h"
 
 #include "engine/spec/speculate.h"
 
@@ -28,18 +29,20 @@ static bool is_independent(const frit_sampler *sampler)
     return sampler->is_pick && !sampler->constraint && sampler->forced_left.len == 0;
 }
 
-// True if the session's next step may be submitted before its token is known.
-static bool may_continue(const frit_session *session, const frit_sampler *sampler)
+// True if the session's next step may be submitted before its token is known. Its pick may be late if may_be_late.
+static bool may_continue(const frit_session *session, const frit_sampler *sampler, bool may_be_late)
 {
     const frit_engine *engine = session->engine;
-    return is_independent(sampler) && frit_ahead_has_queue(engine) && !engine->hp.is_bidirectional &&
-           !engine->observer && !session->hidden && !session->mtp.of && session->results.n_pushes == 0 &&
+    const bool may_be_picked =
+        is_independent(sampler) || (may_be_late && sampler->is_pick && frit_late_is_possible(session));
+    return may_be_picked && frit_ahead_has_queue(engine) && !engine->hp.is_bidirectional && !engine->observer &&
+           !session->hidden && !session->mtp.of && session->results.n_pushes == 0 &&
            session->n_tokens + 1 < (size_t)engine->n_ctx;
 }
 
 static bool may_run(frit_session *session, const frit_sampler *sampler)
 {
-    return may_continue(session, sampler) && session->engine->kv.state_bytes == 0 && is_alone(session) &&
+    return may_continue(session, sampler, false) && session->engine->kv.state_bytes == 0 && is_alone(session) &&
            !frit_speculation_waits(session);
 }
 
@@ -162,14 +165,15 @@ void frit_ahead_cancel(frit_engine *engine)
 
 // ------------------------------------------------------------------------------- several sessions
 
-// True if drafts would gain time. A session with drafts skips the step that is in flight, and beside many other
-// sessions it loses more than drafts gain.
-static bool drafts_gain(frit_session *session)
+// True if drafts would gain time: of earlier text, or of text that a grammar forces. A session with drafts skips the
+// step that is in flight, and beside many other sessions it loses more than drafts gain.
+static bool drafts_gain(frit_session *session, const frit_sampler *sampler)
 {
     enum { MOST_SESSIONS = 4 };   // in a step
     const frit_engine *engine = session->engine;
     const frit_step *last = &engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].step;
-    return last->n_seqs <= MOST_SESSIONS && frit_speculation_waits(session);
+    return last->n_seqs <= MOST_SESSIONS &&
+           (frit_speculation_is_forced(session, sampler) || frit_speculation_waits(session));
 }
 
 // True if the session's last token is in flight, with the only pick that waits.
@@ -190,8 +194,10 @@ frit_status frit_session_pick_ahead(frit_session *session, frit_sampler *sampler
     FRIT_REQUIRE_UNUSED(options);
     FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_session_status(session));
-    const bool has_drafts = options && options->n_drafts > 0;
-    if (has_drafts || !is_last_in_flight(session) || !may_continue(session, sampler) || drafts_gain(session))
+    if (session->pick.n == 1) FRIT_TRY(frit_session_complete_pick(session, sampler));
+    const bool has_drafts = options && options->n_drafts > 0, may_be_late = options && options->late;
+    if (has_drafts || !is_last_in_flight(session) || !may_continue(session, sampler, may_be_late) ||
+        drafts_gain(session, sampler))
         return FRIT_OK;
     FRIT_TRY(frit_session_push_picked(session));
     const frit_status status = frit_session_pick(session, sampler, options);

@@ -33,6 +33,8 @@ static void lay_out_pick(frit_step *step, frit_session *session, size_t i)
 {
     frit_pick_request *request = frit_session_find_pick(session, i);
     if (!request) return;
+    request->row = step->n_outs;
+    if (request->late == FRIT_PICK_OPEN) return;   // picked after the step
     frit_pick *pick = &step->picks[step->n_picks];
     *pick = frit_pick_append(&step->lists, &request->lists, &request->picks[i - request->at]);
     pick->row = step->n_outs;

@@ -5,6 +5,7 @@
 // order: the host waits for a step, then delivers its results. If a step fails, the steps submitted after it fail too:
 // they read its output.
 #include "engine/sched/ahead.h"
+#include "engine/sched/late.h"
 
 #include "base/time.h"
 
@@ -17,9 +18,8 @@ static frit_flight *flight_of(frit_engine *engine, uint64_t number)
 
 // ------------------------------------------------------------------------------- sessions of a step
 
-static void count_submitted(const frit_step *step, frit_session *session, const frit_seq *seq)
+static void count_submitted(frit_session *session, const frit_seq *seq)
 {
-    if (step->n_picks == 0) return;
     for (int32_t k = 0; k < session->pick.n; k++) {
         frit_pick_request *request = &session->pick.requests[k];
         const size_t begin = (size_t)seq->n_past, end = begin + (size_t)seq->n_rows;
@@ -38,7 +38,7 @@ static void mark_in_flight(const frit_step *step)
             frit_kv_release(&session->engine->kv, &session->map);   // the encoder's own positions
             continue;
         }
-        count_submitted(step, session, &step->seqs[r]);
+        count_submitted(session, &step->seqs[r]);
         session->n_done += (size_t)step->seqs[r].n_rows;
         session->n_flying += (size_t)step->seqs[r].n_rows;
     }
@@ -56,8 +56,7 @@ static void requeue_rows(const frit_engine *engine, const frit_step *step, frit_
         }
         session->n_flying -= (size_t)seq->n_rows;
         if (session->n_done > (size_t)seq->n_past) session->n_done = (size_t)seq->n_past;
-        for (int32_t k = 0; k < session->pick.n; k++)
-            session->pick.requests[k].n_submitted = session->pick.requests[k].n_run;
+        for (int32_t k = 0; k < session->pick.n; k++) frit_late_requeue(&session->pick.requests[k]);
         if (engine->kv.state_bytes > 0 && session->failure.status == FRIT_OK) frit_session_fail(session, status);
     }
 }
@@ -87,6 +86,7 @@ static void fail_all(frit_engine *engine, frit_status status)
         if (flight != first) frit_step_wait(flight);   // until then it reads and writes memory
         frit_failure_set(&first->failure);
         set_failure(flight, status);
+        flight->late.n = 0;
         requeue_rows(engine, &flight->step, status);
     }
     status_of_flight(first);
@@ -96,6 +96,13 @@ frit_status frit_flight_wait(frit_engine *engine)
 {
     if (engine->flights.n_completed == engine->flights.n_submitted) return FRIT_OK;
     frit_flight *flight = flight_of(engine, engine->flights.n_completed + 1);
+    if (flight->number == engine->flights.n_submitted) {
+        const frit_status submitted = frit_late_submit(engine);
+        if (submitted != FRIT_OK) {
+            fail_all(engine, submitted);
+            return submitted;
+        }
+    }
     const bool was_done = flight->is_ahead && frit_step_poll(flight);
     const frit_status status = frit_step_wait(flight);
     if (status != FRIT_OK) {
@@ -143,8 +150,10 @@ void frit_flight_wait_session(const frit_session *session)
 
 void frit_flight_drop_all(frit_engine *engine)
 {
-    for (; engine->flights.n_completed < engine->flights.n_submitted; engine->flights.n_completed++)
+    for (; engine->flights.n_completed < engine->flights.n_submitted; engine->flights.n_completed++) {
         frit_step_wait(flight_of(engine, engine->flights.n_completed + 1));
+        flight_of(engine, engine->flights.n_completed + 1)->late.n = 0;
+    }
 }
 
 // ------------------------------------------------------------------------------- the interface
@@ -167,6 +176,7 @@ static frit_status start_step(frit_engine *engine, frit_flight *flight)
     engine->in_step = false;
     FRIT_TRY(status);
     mark_in_flight(&flight->step);
+    flight->n_plans_after = engine->plans.n_made;
     engine->drafts.n_queued = 0;
     engine->drafts.n_expected = 0;
     flight->status = FRIT_OK;
@@ -184,6 +194,7 @@ frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_r
     if (must_deliver_first(engine)) FRIT_TRY(frit_flight_wait_all(engine));
     if (engine->flights.n_submitted - engine->flights.n_completed == FRIT_MAX_FLIGHTS)
         FRIT_TRY(frit_flight_wait(engine));
+    FRIT_TRY(frit_late_submit(engine));
     frit_flight *flight = flight_of(engine, engine->flights.n_submitted + 1);
     engine->step = &flight->step;
     engine->step->prefill =
@@ -196,6 +207,7 @@ frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_r
         frit_schedule(engine);
     }
     if (flight->step.n_rows == 0) return frit_schedule_check(engine);
+    frit_late_lose(engine);
     FRIT_TRY(start_step(engine, flight));
     if (step) *step = flight->number;
     if (n_rows) *n_rows = flight->step.n_rows;

@@ -7,6 +7,17 @@
 
 enum { FRIT_MAX_FLIGHTS = 2 };
 
+typedef struct frit_late_picks {   // late picks of a step that have been submitted (late.h)
+    frit_pick *picks;              // [n]
+    frit_picked_token *picked;
+    frit_session **owners;
+    size_t *at;   // the tokens of the owners that the picks follow
+    frit_pick_lists lists;
+    frit_step_output output;
+    int32_t n;
+    size_t picks_capacity, picked_capacity, owners_capacity, at_capacity;
+} frit_late_picks;
+
 typedef struct frit_flight {
     frit_step step;
     uint64_t number;                // the step's number; 0: none
@@ -15,7 +26,9 @@ typedef struct frit_flight {
     frit_step_output output;
     float *hidden;   // [n_batch, n_embd]: hidden states of its rows; NULL: no session of the engine stores them
     uint64_t start_ns;
-    size_t n_plans;       // engine->plans.n_made when the step was started
+    size_t n_plans;         // engine->plans.n_made when the step was started
+    size_t n_plans_after;   // engine->plans.n_made when the step was submitted
+    frit_late_picks late;
     bool is_ahead;        // the caller may wait for it long after it has run
     frit_status status;   // once it has completed
     frit_failure failure;
@@ -26,7 +39,11 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight);
 frit_status frit_step_wait(const frit_flight *flight);
 bool frit_step_poll(const frit_flight *flight);
 // Delivers the results of a step that has run.
-void frit_step_deliver(frit_engine *engine, const frit_flight *flight);
+void frit_step_deliver(frit_engine *engine, frit_flight *flight);
+// Delivers the results of the step's late picks, and forgets these picks.
+void frit_step_deliver_late(frit_flight *flight);
+// Result i of the step's picks, of which late picks are the last ones.
+const frit_picked_token *frit_flight_picked(const frit_flight *flight, int32_t i);
 
 // flight.c: waits for the oldest step in flight, or for all of them, and delivers results. Each flight keeps its
 // status.

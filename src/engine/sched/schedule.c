@@ -32,7 +32,7 @@ static size_t end_of_known(const frit_session *session)
     const size_t n = session->n_tokens, first = n > FRIT_MAX_PICK_REQUESTS ? n - FRIT_MAX_PICK_REQUESTS : 0;
     for (size_t i = first > session->n_done ? first : session->n_done; i < n; i++) {
         const frit_pick_request *request = session->tokens[i] < 0 ? frit_session_find_pick(session, i - 1) : NULL;
-        if (request && request->n_submitted == 0) return i;
+        if (request && (request->n_submitted == 0 || request->late != FRIT_PICK_ON_TIME)) return i;
     }
     return n;
 }

@@ -40,7 +40,9 @@ static void address_results(frit_flight *flight)
             if (is_stored) session->results.logits_at = 0;   // until the values are known to be finite
             const size_t i = (size_t)(seq->n_past + step->out_rows[o] - seq->first_row);
             float *observed = observed_row(session->engine, r, i);
-            step->taken[o] = (frit_out_row){.copy = is_stored ? session->results.logits : observed};
+            const frit_pick_request *request = step->encodes ? NULL : frit_session_find_pick(session, i);
+            step->taken[o] = (frit_out_row){.copy = is_stored ? session->results.logits : observed,
+                                            .is_late = request && request->late == FRIT_PICK_OPEN};
         }
     }
 }
@@ -69,7 +71,8 @@ typedef struct result_row {
     const float *values;   // NULL: they are not on the host
     size_t n;
     frit_out_row *taken;
-    const frit_pick *pick;   // NULL: none was requested
+    const frit_pick *pick;      // NULL: none was requested
+    const frit_logprob *tops;   // of the step's picks, or of its late picks
     const frit_picked_token *picked;
     bool keeps_failed;   // `values` are still of this step
 } result_row;
@@ -99,7 +102,7 @@ static frit_status deliver_row(frit_session *session, size_t i, const frit_step 
     }
     if (!row->pick) return FRIT_OK;
     store_failed_logits(session, i, row);
-    const frit_logprob *tops = row->pick->n_top > 0 ? step->lists.tops + row->pick->first_top : NULL;
+    const frit_logprob *tops = row->pick->n_top > 0 ? row->tops + row->pick->first_top : NULL;
     frit_session_store_pick(session, i, row->picked, tops);
     return FRIT_OK;
 }
@@ -133,8 +136,30 @@ static void deliver_hidden(const frit_flight *flight, const frit_seq *seq, const
     frit_hidden_store(session->hidden, (size_t)seq->n_past, rows, (size_t)seq->n_rows);
 }
 
+const frit_picked_token *frit_flight_picked(const frit_flight *flight, int32_t i)
+{
+    const int32_t n_picks = flight->step.n_picks;
+    return i < n_picks ? &flight->step.picked[i] : &flight->late.picked[i - n_picks];
+}
+
+void frit_step_deliver_late(frit_flight *flight)
+{
+    frit_late_picks *late = &flight->late;
+    for (int32_t i = 0; i < late->n; i++) {
+        frit_session *session = late->owners[i];
+        const result_row row = {.taken = &flight->step.taken[late->picks[i].row],
+                                .pick = &late->picks[i],
+                                .tops = late->lists.tops,
+                                .picked = &late->picked[i]};
+        if (session->failure.status != FRIT_OK) continue;
+        const frit_status status = deliver_row(session, late->at[i], &flight->step, &row);
+        if (status != FRIT_OK) frit_session_fail(session, status);
+    }
+    late->n = 0;
+}
+
 // The values of batch row out_rows[o] are at output[o]. A session that fails gets no further results.
-void frit_step_deliver(frit_engine *engine, const frit_flight *flight)
+void frit_step_deliver(frit_engine *engine, frit_flight *flight)
 {
     const frit_step *step = &flight->step;
     const size_t n = (size_t)flight->plan->graph.output->shape[1];
@@ -152,6 +177,7 @@ void frit_step_deliver(frit_engine *engine, const frit_flight *flight)
                                     .n = n,
                                     .taken = &step->taken[o],
                                     .pick = is_picked ? &step->picks[p] : NULL,
+                                    .tops = step->lists.tops,
                                     .picked = &step->picked[p],
                                     .keeps_failed = flight->number == engine->flights.n_submitted};
             p += is_picked;
@@ -162,6 +188,7 @@ void frit_step_deliver(frit_engine *engine, const frit_flight *flight)
         }
         drop_finished_pushes(step->owners[r]);
     }
+    frit_step_deliver_late(flight);
 }
 
 static frit_plan_key key_of(const frit_engine *engine, const frit_step *step)
@@ -284,12 +311,12 @@ bool frit_step_poll(const frit_flight *flight)
 }
 
 // Sets the tokens of the step before that picks count.
-static void resolve_counts(const frit_step *step, const frit_step *before)
+static void resolve_counts(const frit_step *step, const frit_flight *before)
 {
     for (int32_t p = 0; p < step->n_picks; p++) {
         const frit_pick_count *unknown = frit_pick_unknown(&step->lists, &step->picks[p]);
         if (!unknown) continue;
-        const frit_picked_token *picked = &before->picked[~unknown->token];
+        const frit_picked_token *picked = frit_flight_picked(before, ~unknown->token);
         frit_pick_resolve(&step->lists, &step->picks[p], picked->status == FRIT_PICK_DONE ? picked->token : 0);
     }
 }
@@ -312,7 +339,7 @@ static frit_status resolve_tokens(frit_engine *engine, const frit_shape_class *c
         for (int32_t i = 0; i < seq->n_rows; i++)   // 0 for a session that has failed
             if (step->tokens[seq->first_row + i] < 0) step->tokens[seq->first_row + i] = tokens[i] < 0 ? 0 : tokens[i];
     }
-    resolve_counts(step, &before->step);
+    resolve_counts(step, before);
     return FRIT_OK;
 }
 

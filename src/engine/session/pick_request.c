@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tokens that sessions have picked by their steps: requesting picks, and taking results (pick.h).
 #include "engine/engine.h"
+#include "engine/sched/late.h"
 #include "engine/spec/speculate.h"
 
 #include "base/time.h"
@@ -73,7 +74,7 @@ static frit_status check_request(const frit_session *session, const frit_sampler
     if (sampler->n_vocab != n_vocab)
         return frit_fail(FRIT_E_INVALID, "the sampler is for %d tokens, the model has %d", sampler->n_vocab, n_vocab);
     // The sampler must have accepted all tokens before a mask.
-    const bool is_known = session->n_tokens > 0 && session->tokens[session->n_tokens - 1] >= 0;
+    const bool is_known = !frit_late_is_needed(session, sampler) || (options->late && frit_late_is_possible(session));
     if (sampler->constraint && !is_known)
         return frit_fail(FRIT_E_UNSUPPORTED, "the sampler has a grammar: it picks after known tokens");
     if (sampler->forced_left.len > 0 && !is_known)
@@ -177,17 +178,41 @@ frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, cons
     request->n = n_drafts + 1;
     request->n_submitted = request->n_run = 0;
     request->is_pushed = false;
+    request->late = frit_late_is_needed(session, sampler) ? FRIT_PICK_OPEN : FRIT_PICK_ON_TIME;
+    request->options = chosen;
+    request->row = -1;
     request->lists.n_vocab = session->engine->hp.n_vocab;
     request->lists.n_drafts = n_drafts;
     if (n_drafts > 0)
         memcpy(request->lists.drafts, session->tokens + request->at + 1,
                chosen.n_drafts * sizeof *request->lists.drafts);
     const uint64_t start = sampler->constraint ? frit_time_ns() : 0;
-    FRIT_TRY(add_picks(session, request, sampler, &chosen));
+    if (request->late == FRIT_PICK_ON_TIME) FRIT_TRY(add_picks(session, request, sampler, &chosen));
     if (sampler->constraint) frit_speculation_measure_masks(session, n_drafts, (double)(frit_time_ns() - start));
     request->picks[0].n_drafts = n_drafts;
     session->pick.n++;
     return FRIT_OK;
+}
+
+frit_status frit_session_complete_pick(frit_session *session, frit_sampler *sampler)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(sampler);
+    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_status(session));
+    frit_pick_request *request = session->pick.n > 0 ? &session->pick.requests[session->pick.n - 1] : NULL;
+    if (!request || (request->late != FRIT_PICK_OPEN && request->late != FRIT_PICK_LOST)) return FRIT_OK;
+    if (session->pick.n > 1)
+        return frit_fail(FRIT_E_INVALID, "a late pick is made when frit_session_picked has given the token before it");
+    if (!sampler->is_pick || sampler->n_vocab != session->engine->hp.n_vocab)
+        return frit_fail(FRIT_E_INVALID, "a late pick must be made of the sampler that requested it");
+    frit_pick_lists_clear(&request->lists);
+    const frit_status status = add_picks(session, request, sampler, &request->options);
+    if (status != FRIT_OK) {
+        frit_session_fail(session, status);   // its token cannot come
+        return status;
+    }
+    return frit_late_made(session, request);
 }
 
 frit_status frit_session_push_picked(frit_session *session)
@@ -203,6 +228,8 @@ frit_status frit_session_push_picked(frit_session *session)
     if (session->engine->hp.is_bidirectional)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so none can run before it is known",
                               session->engine->model->info.path);
+    if (request->late == FRIT_PICK_OPEN || request->late == FRIT_PICK_LOST)
+        return frit_fail(FRIT_E_INVALID, "the last pick is late: frit_session_complete_pick comes first");
     const bool is_known = request->n_run == request->n;
     if (is_known) FRIT_TRY(frit_pick_check(request->picked[0].status));
     const frit_token token = is_known ? request->picked[0].token : 0;
@@ -218,7 +245,7 @@ frit_status frit_session_push_picked(frit_session *session)
 static void resolve_counts(const frit_session *session, const frit_pick_request *request, frit_token token)
 {
     const frit_pick_request *next = request + 1;
-    if (next == session->pick.requests + session->pick.n) return;
+    if (next == session->pick.requests + session->pick.n || next->late == FRIT_PICK_OPEN) return;
     for (int32_t k = 0; k < next->n; k++) frit_pick_resolve(&next->lists, &next->picks[k], token);
 }
 

@@ -6,10 +6,19 @@
 // If the token of the request before is queued but not taken, the sampler has not accepted it: penalties of the new
 // request count it all the same. While it is not known, the request has a count of an unknown token
 // (frit_pick_unknown).
+//
+// A late pick is made of the sampler when a step with its row has been submitted already (sched/late.h).
 #pragma once
 #include "sample/sampler.h"
 
 enum { FRIT_MAX_PICK_REQUESTS = 2, FRIT_MAX_DRAFTS = 64 };
+
+typedef enum frit_pick_lateness {
+    FRIT_PICK_ON_TIME,   // the picks were made when they were requested, or have been submitted since
+    FRIT_PICK_OPEN,      // not made yet: frit_session_complete_pick makes it
+    FRIT_PICK_MADE,      // made, and not submitted yet, while its row is in the last step
+    FRIT_PICK_LOST,      // not made before a step followed that of its row, so the row has to run again
+} frit_pick_lateness;
 
 // Requests a pick after the session's token `at` and, with drafts, one after each draft that follows it.
 typedef struct frit_pick_request {
@@ -22,6 +31,9 @@ typedef struct frit_pick_request {
     int32_t capacity;
     frit_pick_lists lists;
     bool is_pushed;   // frit_session_push_picked has queued its token
+    frit_pick_lateness late;
+    frit_pick_options options;   // of a late pick
+    int32_t row;                 // its output row in the last step that had it
 } frit_pick_request;
 
 typedef struct frit_pick_requests {                       // tokens that steps pick, and tokens that need no pick

@@ -316,6 +316,14 @@ static frit_status go_back(frit_session *session, size_t n_keep)
     return status;
 }
 
+void frit_session_run_from(frit_session *session, size_t first)
+{
+    if (first >= session->n_done) return;
+    session->prefix.n_known = -1;
+    if (session->results.n_delivered < session->n_done) session->results.n_delivered = session->n_done;
+    (void)go_back(session, first);   // if it fails, all tokens run again
+}
+
 frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 {
     FRIT_REQUIRE(session);

@@ -96,6 +96,9 @@ void frit_session_fail(frit_session *session, frit_status status);
 
 // Queues all tokens that ran again, to give no results but the last token's logits, and releases their pages.
 void frit_session_run_again(frit_session *session);
+// Queues the tokens from `first` on again, and tokens before them if the cache cannot go back to `first`. None of them
+// is in flight.
+void frit_session_run_from(frit_session *session, size_t first);
 void frit_session_release_source(frit_session *session);   // releases its pages
 // Gives a session without a source one that waits to be encoded. `tokens` may be unaligned.
 frit_status frit_session_set_source(frit_session *session, const void *tokens, size_t n);

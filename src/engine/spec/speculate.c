@@ -280,6 +280,19 @@ bool frit_speculation_waits(frit_session *session)
     return choose_n_drafts(s, session->engine, count_before_end(session->engine->model, draft)) > 0;
 }
 
+bool frit_speculation_is_forced(frit_session *session, const frit_sampler *sampler)
+{
+    enum { AHEAD = 2 };   // tokens that two steps give without drafts
+    struct frit_speculation *s = session->speculation;
+    frit_token tokens[FRIT_MAX_DRAFTS];
+    if (!s || !s->looks_up || !sampler->constraint) return false;
+    const int32_t n = frit_constraint_forced(sampler->constraint, tokens, s->most);
+    if (n <= AHEAD) return false;
+    learn_from_tokens(s, session->tokens, session->n_tokens);
+    s->draft.n_match = FRIT_MATCH_FORCED;
+    return choose_n_drafts(s, session->engine, n - AHEAD) > 0;
+}
+
 // Runs the draft models of items i and later whose draft models are on the same engine, together.
 static void run_drafters(frit_draft_item *items, size_t n_items, size_t i)
 {

@@ -36,6 +36,8 @@ void frit_speculation_free(struct frit_speculation *speculation);
 frit_status frit_speculation_fork(frit_session *to, const frit_session *from);
 // True if the next token must be known before anything runs after it, because drafts will probably follow it.
 bool frit_speculation_waits(frit_session *session);
+// True if the sampler's grammar forces so much text that drafts of it gain more than the step that they wait for.
+bool frit_speculation_is_forced(frit_session *session, const frit_sampler *sampler);
 // Measures the time that picks after n drafts took for the masks of a grammar.
 void frit_speculation_measure_masks(frit_session *session, int32_t n, double ns);
 // Counts drafts of the session that were verified.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A serving loop of many sessions (frit_engine_advance, frit_session_pick_ahead, frit_session_stop), on the test device
-// and on the CPU: each text is the one that its session gives alone, wherever other texts begin and end.
+// and on the CPU: each text is the one that its session gives alone, wherever other texts begin and end, whether or not
+// it has a grammar, and however late its tokens are taken.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -33,10 +34,15 @@ static frit_engine *make_engine(test_device_kind kind)
 
 typedef struct text {
     frit_token prompt[PROMPT];
-    size_t n_prompt, n_wanted, n;
+    size_t n_prompt, n_wanted, n;   // n_wanted: fewer in a text that its grammar ends
     frit_sampler_options sampling;
+    const char *regex;   // NULL: no grammar
+    bool logprobs, speculates;
     frit_token expected[LONGEST];
+    float logprob[LONGEST];   // of the tokens, with logprobs
 } text;
+
+static const char *const regexes[] = {NULL, NULL, "([a-f]{1,3}ghqr?){1,40}", "[a-c]{5}ab[k-m]", "(uvw|wvu)+"};
 
 static const frit_sampler_options samplings[] = {
     {.temp = 0},
@@ -56,14 +62,43 @@ static void make_texts(text *texts, uint64_t seed)
         for (size_t k = 0; k < t->n_prompt; k++) t->prompt[k] = (frit_token)random_between(&rng, 0, TINY_VOCAB - 1);
         t->sampling = samplings[random_between(&rng, 0, FRIT_COUNT(samplings) - 1)];
         t->sampling.seed += (uint64_t)i;
+        t->regex = regexes[random_between(&rng, 0, FRIT_COUNT(regexes) - 1)];
+        t->speculates = random_between(&rng, 0, 3) == 0;   // waits for the last token where drafts would follow it
+        t->logprobs = !t->sampling.samplers && random_between(&rng, 0, 2) == 0;
     }
 }
 
-static frit_sampler *make_sampler(const text *t)
+// engine: NULL for texts without a grammar.
+static frit_sampler *make_sampler(const frit_engine *engine, const text *t)
 {
     frit_sampler *sampler = NULL;
+    frit_grammar *grammar = NULL;
+    const frit_grammar_options options = {.kind = FRIT_GRAMMAR_REGEX};
     assert_ok(frit_sampler_create(&sampler, TINY_VOCAB, &t->sampling));
+    if (!t->regex) return sampler;
+    assert_ok(frit_grammar_new(&grammar, engine->model, t->regex, strlen(t->regex), &options));
+    assert_ok(frit_sampler_set_grammar(sampler, grammar));
+    frit_grammar_free(grammar);
     return sampler;
+}
+
+static frit_pick_options pick_options(const text *t)
+{
+    return (frit_pick_options){.logprobs = t->logprobs, .n_top = t->logprobs ? 2 : 0, .late = true};
+}
+
+// The next token, with its log-probability.
+static void pick_alone(frit_session *session, frit_sampler *sampler, text *t, size_t k)
+{
+    const frit_pick_options options = pick_options(t);
+    frit_picked picked;
+    assert_ok(frit_session_pick(session, sampler, &options));
+    while (!frit_session_has_picked(session)) assert_ok(frit_engine_step(session->engine, NULL));
+    assert_ok(frit_session_picked(session, &picked));
+    assert_ok(frit_sampler_accept(sampler, picked.token));
+    assert_ok(frit_session_push(session, &picked.token, 1, NULL));
+    t->expected[k] = picked.token;
+    t->logprob[k] = picked.logprob;
 }
 
 static void generate_alone(text *texts)
@@ -71,11 +106,17 @@ static void generate_alone(text *texts)
     frit_engine *engine = make_engine(TEST_DEVICE_NONE);
     for (int i = 0; i < TEXTS; i++) {
         frit_session *session = NULL;
-        frit_sampler *sampler = make_sampler(&texts[i]);
+        text *t = &texts[i];
+        frit_sampler *sampler = make_sampler(engine, t);
         assert_ok(frit_session_new(&session, engine));
-        assert_ok(frit_session_push(session, texts[i].prompt, texts[i].n_prompt, NULL));
-        for (size_t k = 0; k < texts[i].n_wanted; k++)
-            assert_ok(frit_session_next(session, sampler, &texts[i].expected[k]));
+        assert_ok(frit_session_push(session, t->prompt, t->n_prompt, NULL));
+        for (size_t k = 0; k < t->n_wanted; k++) {
+            if (t->logprobs)
+                pick_alone(session, sampler, t, k);
+            else
+                assert_ok(frit_session_next(session, sampler, &t->expected[k]));
+            if (frit_sampler_is_over(sampler)) t->n_wanted = k + 1;
+        }
         frit_sampler_free(sampler);
         frit_session_free(session);
     }
@@ -96,16 +137,25 @@ typedef struct loop {
     slot slots[SLOTS];
     text *next, *end;
     int n_ahead, n_most_in_flight;
+    frit_rng rng;
 } loop;
+
+static void request_pick(slot *s)
+{
+    const frit_pick_options options = pick_options(s->text);
+    s->is_picking = frit_session_pick(s->session, s->sampler, &options) == FRIT_OK;
+}
 
 static void begin_text(loop *l, slot *s)
 {
     s->text = l->next++;
-    s->sampler = make_sampler(s->text);
+    const frit_speculate_options speculation = {.kind = s->text->speculates ? "ngram" : "none", .always = true};
+    s->sampler = make_sampler(l->engine, s->text);
     s->is_ahead = false;
+    assert_ok(frit_session_speculate(s->session, &speculation));
     assert_ok(frit_session_truncate(s->session, 0));
     assert_ok(frit_session_push(s->session, s->text->prompt, s->text->n_prompt, NULL));
-    s->is_picking = frit_session_pick(s->session, s->sampler, NULL) == FRIT_OK;
+    request_pick(s);
 }
 
 static void end_text(slot *s)
@@ -121,6 +171,8 @@ static frit_token take_token(slot *s)
     frit_picked picked = {0};
     if (s->is_picking) {
         assert_ok(frit_session_picked(s->session, &picked));
+        if (s->text->logprobs) assert_true(picked.logprob == s->text->logprob[s->text->n]);
+        if (s->text->logprobs) assert_int_equal(picked.n_top, 2);
         return picked.token;
     }
     assert_ok(frit_sampler_set_position(s->sampler, frit_session_length(s->session)));
@@ -139,20 +191,30 @@ static void advance_text(slot *s)
     }
     if (!s->is_ahead) {
         assert_ok(frit_session_push(s->session, &token, 1, NULL));
-        s->is_picking = frit_session_pick(s->session, s->sampler, NULL) == FRIT_OK;
+        request_pick(s);
     }
     s->is_ahead = false;
+}
+
+static void run_ahead(loop *l, slot *s)
+{
+    const frit_pick_options options = pick_options(s->text);
+    assert_ok(frit_session_complete_pick(s->session, s->sampler));
+    // Now and then a text takes part in every second step.
+    if (random_between(&l->rng, 0, 20) > 0)
+        assert_ok(frit_session_pick_ahead(s->session, s->sampler, &options, &s->is_ahead));
 }
 
 static void run_iteration(loop *l)
 {
     for (int i = 0; i < SLOTS; i++) {
         slot *s = &l->slots[i];
-        if (s->text && (s->is_picking ? frit_session_has_picked(s->session) : frit_session_pending(s->session) == 0))
+        const bool is_slow = random_between(&l->rng, 0, 8) == 0;   // its token is taken later
+        if (s->text && !is_slow &&
+            (s->is_picking ? frit_session_has_picked(s->session) : frit_session_pending(s->session) == 0))
             advance_text(s);
         if (!s->text && l->next < l->end && frit_session_pending(s->session) == 0) begin_text(l, s);
-        if (s->text && s->is_picking && !s->is_ahead)
-            assert_ok(frit_session_pick_ahead(s->session, s->sampler, NULL, &s->is_ahead));
+        if (s->text && s->is_picking && !s->is_ahead) run_ahead(l, s);
         l->n_ahead += s->text && s->is_ahead;
     }
     assert_ok(frit_engine_advance(l->engine, NULL));
@@ -176,14 +238,17 @@ static void texts_are_what_they_are_alone(void **state)
         make_texts(texts, 11 + d);
         generate_alone(texts);
         loop l = {.engine = make_engine(kinds[d]), .next = texts, .end = texts + TEXTS};
+        const size_t n_late = test_device_n_late();
+        frit_rng_init(&l.rng, 3 + d);
         for (int i = 0; i < SLOTS; i++) assert_ok(frit_session_new(&l.slots[i].session, l.engine));
         for (int n = 0; !is_done(&l); n++) {
-            assert_true(n < TEXTS * (LONGEST + PROMPT));   // it comes to an end
+            assert_true(n < 2 * TEXTS * (LONGEST + PROMPT));   // it comes to an end
             run_iteration(&l);
         }
         for (int i = 0; i < TEXTS; i++) assert_int_equal(texts[i].n, texts[i].n_wanted);
         assert_int_equal(l.n_most_in_flight, kinds[d] == TEST_DEVICE_ALONE ? 1 : 0);
         assert_int_equal(l.n_ahead > 0, kinds[d] == TEST_DEVICE_ALONE);
+        assert_int_equal(test_device_n_late() - n_late > TEXTS, kinds[d] == TEST_DEVICE_ALONE);
         for (int i = 0; i < SLOTS; i++) frit_session_free(l.slots[i].session);
         frit_engine_free(l.engine);
     }
@@ -207,7 +272,7 @@ static void stopping_waits_for_nothing(void **state)
 {
     (void)state;
     frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
-    frit_sampler *sampler = make_sampler(&(text){0});
+    frit_sampler *sampler = make_sampler(NULL, &(text){0});
     frit_session *session = begin_picking(engine, sampler);
     bool is_ahead = false;
     frit_picked picked;
@@ -234,7 +299,7 @@ static void stopping_waits_for_tokens_that_are_not_known(void **state)
 {
     (void)state;
     frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
-    frit_sampler *sampler = make_sampler(&(text){0});
+    frit_sampler *sampler = make_sampler(NULL, &(text){0});
     frit_session *session = begin_picking(engine, sampler);
     bool is_ahead = false;
     assert_ok(frit_session_pick_ahead(session, sampler, NULL, &is_ahead));
@@ -253,7 +318,7 @@ static void a_forced_beginning_needs_known_tokens(void **state)
 {
     (void)state;
     frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
-    frit_sampler *sampler = make_sampler(&(text){0}), *forcing = make_sampler(&(text){0});
+    frit_sampler *sampler = make_sampler(NULL, &(text){0}), *forcing = make_sampler(NULL, &(text){0});
     frit_session *session = begin_picking(engine, sampler);
     bool is_ahead = true;
     forcing->forced_left = frit_str_of("a");
@@ -268,12 +333,93 @@ static void a_forced_beginning_needs_known_tokens(void **state)
     frit_engine_free(engine);
 }
 
+typedef struct stream {   // two tokens of a session at most are in flight
+    frit_session *session;
+    frit_sampler *sampler;
+    bool is_ahead;
+    int n;
+} stream;
+
+static void take_and_go_on(stream *s)
+{
+    static const frit_pick_options options = {.late = true};
+    frit_picked picked;
+    if (frit_session_has_picked(s->session)) {
+        assert_ok(frit_session_picked(s->session, &picked));
+        assert_ok(frit_sampler_accept(s->sampler, picked.token));
+        if (!s->is_ahead) assert_ok(frit_session_push(s->session, &picked.token, 1, NULL));
+        if (!s->is_ahead) assert_ok(frit_session_pick(s->session, s->sampler, &options));
+        s->is_ahead = false;
+        s->n++;
+    }
+    if (!s->is_ahead) assert_ok(frit_session_pick_ahead(s->session, s->sampler, &options, &s->is_ahead));
+}
+
+static void a_grammar_takes_part_in_every_step(void **state)
+{
+    (void)state;
+    enum { STEPS = 40 };
+    frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
+    const text free_text = {.sampling = {.temp = 1, .seed = 4}},
+               bound = {.sampling = {.temp = 1, .seed = 5, .repeat_penalty = 1.2f}, .regex = "([a-f][g-m]){30}"};
+    stream streams[] = {{.sampler = make_sampler(engine, &free_text)}, {.sampler = make_sampler(engine, &bound)}};
+    for (size_t i = 0; i < FRIT_COUNT(streams); i++) {
+        assert_ok(frit_session_new(&streams[i].session, engine));
+        assert_ok(frit_session_push(streams[i].session, &(frit_token){7}, 1, NULL));
+        assert_ok(frit_session_pick(streams[i].session, streams[i].sampler, NULL));
+    }
+    for (int n = 0; n < STEPS; n++) {
+        assert_ok(frit_engine_advance(engine, NULL));
+        for (size_t i = 0; i < FRIT_COUNT(streams); i++) take_and_go_on(&streams[i]);
+    }
+    for (size_t i = 0; i < FRIT_COUNT(streams); i++) {
+        assert_true(streams[i].n >= STEPS - 2);
+        frit_session_free(streams[i].session);
+        frit_sampler_free(streams[i].sampler);
+    }
+    frit_engine_free(engine);
+}
+
+// A late pick is made after the token before it was taken, or never.
+static void a_late_pick_waits_for_its_token(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
+    frit_sampler *sampler = make_sampler(engine, &(text){.regex = "([a-f][g-m]){30}"});
+    frit_session *session = begin_picking(engine, sampler);
+    frit_picked picked;
+    bool is_ahead = true;
+    assert_ok(frit_session_pick_ahead(session, sampler, NULL, &is_ahead));
+    assert_false(is_ahead);
+    assert_ok(frit_session_pick_ahead(session, sampler, &(frit_pick_options){.late = true}, &is_ahead));
+    assert_true(is_ahead);
+    assert_fails(frit_session_complete_pick(session, sampler), FRIT_E_INVALID, "the token before");
+    assert_ok(frit_engine_advance(engine, NULL));
+    assert_ok(frit_session_picked(session, &picked));
+    assert_ok(frit_sampler_accept(sampler, picked.token));
+    assert_fails(frit_session_push_picked(session), FRIT_E_INVALID, "complete_pick");
+    assert_ok(frit_engine_wait(engine, engine->flights.n_submitted));   // the step is over, its logits are there
+    assert_false(frit_session_has_picked(session));
+    assert_ok(frit_session_complete_pick(session, sampler));
+    assert_ok(frit_session_complete_pick(session, sampler));   // nothing to do
+    assert_false(frit_session_has_picked(session));
+    const size_t n_runs = test_device_n_runs();
+    assert_ok(frit_engine_advance(engine, NULL));
+    assert_true(frit_session_has_picked(session));
+    assert_int_equal(test_device_n_runs(), n_runs);
+    assert_ok(frit_session_picked(session, &picked));
+    assert_ok(frit_sampler_accept(sampler, picked.token));
+    frit_session_free(session);
+    frit_sampler_free(sampler);
+    frit_engine_free(engine);
+}
+
 // Forgetting the tokens of a session does not wait for the steps of others.
 static void truncating_waits_for_the_own_steps(void **state)
 {
     (void)state;
     frit_engine *engine = make_engine(TEST_DEVICE_ALONE);
-    frit_sampler *sampler = make_sampler(&(text){0});
+    frit_sampler *sampler = make_sampler(NULL, &(text){0});
     frit_session *other = begin_picking(engine, sampler);
     assert_ok(frit_engine_advance(engine, NULL));
     assert_ok(frit_session_truncate(other, 0));
@@ -310,6 +456,8 @@ int main(void)
         cmocka_unit_test(stopping_waits_for_nothing),
         cmocka_unit_test(stopping_waits_for_tokens_that_are_not_known),
         cmocka_unit_test(a_forced_beginning_needs_known_tokens),
+        cmocka_unit_test(a_grammar_takes_part_in_every_step),
+        cmocka_unit_test(a_late_pick_waits_for_its_token),
         cmocka_unit_test(truncating_waits_for_the_own_steps),
         cmocka_unit_test(row_classes_are_those_of_devices_with_layers),
     };
