@@ -97,6 +97,15 @@ static int read_given(const given *found, cli_text *text)
     return CLI_DONE;
 }
 
+int cli_read_grammar(cli_text *text, const char **name, const cli_grammar_options *options)
+{
+    given found;
+    *text = (cli_text){0};
+    const int code = find_given(options, &found);
+    *name = found.name;
+    return code == CLI_DONE && found.value ? read_given(&found, text) : code;
+}
+
 static int compile(frit_grammar **out, const frit_model *model, const given *found, const cli_text *text)
 {
     const frit_grammar_options options = {.kind = found->kind, .open_objects = found->open_objects};
@@ -121,12 +130,19 @@ int cli_begin_grammar(cli_grammar *grammar, const frit_model *model, const cli_g
     return code;
 }
 
-int cli_use_grammar(cli_grammar *grammar, frit_sampler *sampler)
+int cli_finish_grammar(cli_grammar *grammar)
 {
     if (!grammar->job) return CLI_DONE;
     const frit_status status = frit_grammar_finish(grammar->job, &grammar->grammar);
     grammar->job = NULL;
-    if (status != FRIT_OK) return cli_usage("--%s: %s", grammar->name, frit_error());
+    return status == FRIT_OK ? CLI_DONE : cli_usage("--%s: %s", grammar->name, frit_error());
+}
+
+int cli_use_grammar(cli_grammar *grammar, frit_sampler *sampler)
+{
+    if (!grammar->job) return CLI_DONE;
+    const int code = cli_finish_grammar(grammar);
+    if (code != CLI_DONE) return code;
     const frit_status set = frit_sampler_set_grammar(sampler, grammar->grammar);
     return set == FRIT_OK ? CLI_DONE : cli_report(set);
 }

@@ -163,6 +163,46 @@ static void prompts_are_functions_of_the_seed(void **state)
     assert_memory_equal(a, b, sizeof a);
 }
 
+static void requests_with_a_grammar_alternate(void **state)
+{
+    (void)state;
+    static const double shares[] = {0, 0.1, 0.25, 0.5, 0.9, 1};
+    for (size_t i = 0; i < FRIT_COUNT(shares); i++) {
+        const load_case load = {.structured = shares[i]};
+        int n = 0, longest = 0;
+        for (int32_t k = 0, run = 0; k < 40; k++) {
+            const bool is = load_case_is_structured(&load, k);
+            n += is;
+            run = is ? run + 1 : 0;
+            longest = run > longest ? run : longest;
+        }
+        assert_int_equal(n, (int)(40 * shares[i] + 0.5));
+        if (shares[i] <= 0.5) assert_true(longest <= 1);
+    }
+}
+
+static void grammars_are_fields_of_openai_and_vllm(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *option, *text, *expected;
+    } rows[] = {
+        {"json-schema", "{\"type\": \"null\"}",
+         "{\"a\": 1, \"response_format\": {\"type\": \"json_schema\", \"json_schema\": {\"name\": \"answer\", "
+         "\"schema\": {\"type\": \"null\"}}}"},
+        {"regex", "a\"b", "{\"a\": 1, \"structured_outputs\": {\"regex\": \"a\\\"b\"}"},
+        {"structural-tag", "{}", "{\"a\": 1, \"structured_outputs\": {\"structural_tag\": \"{}\"}"},
+    };
+    char *fields;
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        assert_int_equal(load_body_add_grammar(&fields, "{\"a\": 1", rows[i].option, rows[i].text), 0);
+        assert_string_equal(fields, rows[i].expected);
+        free(fields);
+    }
+    assert_int_not_equal(load_body_add_grammar(&fields, "{", "json-schema", "{"), 0);
+    assert_null(fields);
+}
+
 static void bodies_are_json_with_the_prompt(void **state)
 {
     (void)state;
@@ -352,6 +392,8 @@ int main(void)
         cmocka_unit_test(errors_are_counted_by_kind),
         cmocka_unit_test(requests_arrive_at_the_rate),
         cmocka_unit_test(prompts_are_functions_of_the_seed),
+        cmocka_unit_test(requests_with_a_grammar_alternate),
+        cmocka_unit_test(grammars_are_fields_of_openai_and_vllm),
         cmocka_unit_test(bodies_are_json_with_the_prompt),
         cmocka_unit_test(the_queue_keeps_rate_and_concurrency),
         cmocka_unit_test(events_of_streams),

@@ -247,6 +247,7 @@ static const cli_group groups[] = {
     {"Tests", bench_rows, offsetof(bench_args, bench)},
     {"Random models", random_rows, offsetof(bench_args, bench)},
     {"Requests", load_rows, offsetof(bench_args, load)},
+    {"Grammars of the answers to requests", cli_grammar_rows, offsetof(bench_args, grammar)},
     {"Adapters", cli_adapter_rows, offsetof(bench_args, adapters)},
     {"Engine", engine_rows, offsetof(bench_args, engine)},
     {"Model", frit_model_option_rows, offsetof(bench_args, model)},
@@ -268,6 +269,7 @@ const cli_command cli_command_bench = {
         "  frit bench model.gguf -p 0 -d 0,1024-8192*2    generation after longer and longer contexts\n"
         "  frit bench model.gguf -p 0 -n 64 -npl 1,2,4,8  sequences that share each step\n"
         "  frit bench --url http://127.0.0.1:8080 --requests 256\n"
+        "  frit bench --url http://127.0.0.1:8080 --requests 256 --json-schema schema.json\n"
         "  frit bench a.gguf b.gguf -t 1-8 -o csv         two models, each with one to eight threads\n"
         "  frit bench model.gguf --profile                where the time goes\n"
         "  frit bench --random llama-8b                   untrained weights run as fast as trained ones\n"

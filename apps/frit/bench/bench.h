@@ -24,7 +24,7 @@ typedef struct bench_options {
 
 typedef struct load_options {   // of workloads (load.h)
     int32_t n_requests, n_in, n_out, n_shared, n_warmup, n_rounds, n_vocab, silence_s;
-    float rate;
+    float rate, structured;    // structured: share of requests with a grammar
     const char *concurrency;   // a list
     uint64_t seed;
     const char *url, *api_key, *body;   // url NULL: an engine in this process
@@ -35,6 +35,7 @@ typedef struct bench_args {
     cli_common common;
     bench_options bench;
     load_options load;
+    cli_grammar_options grammar;   // of answers of workloads
     cli_adapter_options adapters;
     frit_engine_options engine;   // for options that are not lists
     frit_model_options model;

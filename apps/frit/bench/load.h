@@ -20,6 +20,7 @@ typedef struct load_case {
     int32_t n_shared;          // tokens at the beginning of all prompts that are equal
     int32_t n_vocab;           // prompts have token ids below this one
     int32_t n_at_once;         // requests in flight at most; 0: no limit
+    double structured;         // share of requests whose answers have the grammar
     double rate;               // requests per second, a Poisson process; 0: all requests begin at once
     uint64_t seed, first;      // the first request's number in the sequence of all requests of the seed
     int32_t round, n_rounds;   // from 1 on; 0: warm-up
@@ -31,6 +32,8 @@ bool load_case_init(load_case *load);
 void load_case_deinit(load_case *load);
 // Writes the tokens of the i-th prompt [n_in]: a function of seed and number alone.
 void load_case_prompt(const load_case *load, int32_t i, frit_token *tokens);
+// True if the i-th answer has the grammar. Requests of both kinds alternate as evenly as their shares allow.
+bool load_case_is_structured(const load_case *load, int32_t i);
 
 // The requests of a measurement that have not begun.
 typedef struct load_queue {
@@ -62,6 +65,7 @@ load_summary load_summarize(load_series *series);   // sorts it; zeros for an em
 typedef struct load_answer {
     double sent, first, last;   // first: of the first token
     load_series gaps;           // between tokens, or between events that have several
+    bool is_structured;
     int64_t n_events;
     int64_t n_in, n_out, n_cached;   // as the server counts tokens; -1: it does not say
 } load_answer;
@@ -77,6 +81,7 @@ typedef struct load_error {
 
 typedef struct load_result {
     load_series ttft, tpot, itl, e2el;   // seconds, of requests that were answered
+    load_series tpot_of[2];              // tpot of answers without and with a grammar
     load_series events, weights;         // when tokens came, and how many
     int64_t n_done, n_failed, n_in, n_out, n_cached;
     int64_t n_short;                   // answers with fewer tokens than asked for
@@ -105,6 +110,7 @@ typedef struct load_driver {
     char name[160];     // of the model
     int32_t n_vocab;    // 0: unknown
     char what[400];     // what answers, and how it is asked
+    bool has_grammar;   // of the answers
 } load_driver;
 
 // Exit codes, having said why.
@@ -117,6 +123,8 @@ enum { LOAD_WORDS = 64 };   // prompts of text have these many different words
 // The fields that all requests share, as JSON without the last brace, malloc'd. `more` (NULL: none) is a JSON object
 // that changes them. An exit code, having said why.
 int load_body_fields(char **fields, const char *model, const char *more);
+// Adds the field that asks for answers with a grammar, as `option` (--json-schema, ...) says, and `text` is its text.
+int load_body_add_grammar(char **out, const char *fields, const char *option, const char *text);
 size_t load_body_size(const char *fields, const load_case *load);   // bytes of a body at most
 // Writes the body of the i-th request, and returns its size. `tokens` [n_in] is scratch. A prompt of text is for a case
 // whose n_vocab is LOAD_WORDS.

@@ -50,6 +50,40 @@ int load_body_fields(char **fields, const char *model, const char *more)
     return CLI_DONE;
 }
 
+// The field for the grammar of an option. A schema has OpenAI's field, other grammars have vLLM's.
+static json_t *grammar_field(const char *option, const char *text)
+{
+    static const struct {
+        const char *option, *member;   // of structured_outputs
+    } others[] = {{"regex", "regex"}, {"grammar", "grammar"}, {"structural-tag", "structural_tag"}};
+    if (strcmp(option, "json-schema") == 0) {
+        json_t *schema = json_loads(text, JSON_DECODE_ANY, NULL);
+        return schema ? json_pack("{s:{s:s, s:{s:s, s:o}}}", "response_format", "type", "json_schema", "json_schema",
+                                  "name", "answer", "schema", schema)
+                      : NULL;
+    }
+    for (size_t i = 0; i < CLI_COUNT(others); i++)
+        if (strcmp(option, others[i].option) == 0)
+            return json_pack("{s:{s:s}}", "structured_outputs", others[i].member, text);
+    return NULL;
+}
+
+int load_body_add_grammar(char **out, const char *fields, const char *option, const char *text)
+{
+    cli_text all = {0};
+    json_t *field = grammar_field(option, text);
+    char *more = field ? json_dumps(field, 0) : NULL;
+    json_decref(field);
+    *out = NULL;
+    if (!more && strcmp(option, "json-schema") == 0) return cli_usage("bench: --json-schema: the schema is not JSON");
+    if (!more) return cli_no_memory();
+    more[strlen(more) - 1] = 0;
+    cli_text_print(&all, "%s%s%s", fields, fields[1] ? ", " : "", more + 1);
+    free(more);
+    *out = all.data;
+    return CLI_DONE;
+}
+
 size_t load_body_size(const char *fields, const load_case *load)
 {
     enum { REST = 64, ITEM = 12 };   // "max_tokens" and brackets; an id or a word, and what is between two

@@ -23,6 +23,7 @@ typedef struct served {
     char *base;          // address of the server, without "/v1"
     char *completions;   // the route
     char *fields;        // of each request, but for the prompt: "{...": without the last brace
+    char *structured;    // of requests whose answers have the grammar; NULL: no answer has one
     client **clients;
     int32_t n_clients;
     // The measurement that runs:
@@ -122,9 +123,11 @@ static size_t take_header(char *line, size_t size, size_t n, void *ctx)
 static bool write_body(client *c, int32_t i)
 {
     const served *s = c->s;
-    const size_t size = load_body_size(s->fields, s->load);
+    c->answer.is_structured = load_case_is_structured(s->load, i);
+    const char *fields = c->answer.is_structured ? s->structured : s->fields;
+    const size_t size = load_body_size(fields, s->load);
     if (!APP_GROW(c->body, c->body_size, size)) return false;
-    const size_t n = load_body_write(c->body, s->fields, s->load, i, s->args->load.text, s->prompt);
+    const size_t n = load_body_write(c->body, fields, s->load, i, s->args->load.text, s->prompt);
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, c->body);
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)n);
     return true;
@@ -338,6 +341,7 @@ static void close_served(void *ctx)
     free(s->base);
     free(s->completions);
     free(s->fields);
+    free(s->structured);
     free(s);
 }
 
@@ -416,6 +420,18 @@ static int ask_models(served *s, load_driver *driver)
     return result;
 }
 
+static int add_grammar(served *s, load_driver *driver)
+{
+    cli_text text;
+    const char *option;
+    int code = cli_read_grammar(&text, &option, &s->args->grammar);
+    if (code == CLI_DONE && option)
+        code = load_body_add_grammar(&s->structured, s->fields, option, text.data ? text.data : "");
+    driver->has_grammar = s->structured != NULL;
+    free(text.data);
+    return code;
+}
+
 int load_open_server(load_driver *driver, const bench_args *args)
 {
     *driver = (load_driver){.run = run, .close = close_served, .kind = "served"};
@@ -428,11 +444,13 @@ int load_open_server(load_driver *driver, const bench_args *args)
     if (cli_is_typed(&args->common, "model")) snprintf(driver->name, sizeof driver->name, "%s", args->common.model);
     if (code == CLI_DONE) code = ask_models(s, driver);
     if (code == CLI_DONE) code = load_body_fields(&s->fields, driver->name, args->load.body);
+    if (code == CLI_DONE) code = add_grammar(s, driver);
     if (args->load.text) driver->n_vocab = LOAD_WORDS;
     s->multi = code == CLI_DONE ? curl_multi_init() : NULL;
     if (code == CLI_DONE && !s->multi) code = cli_no_memory();
     if (code == CLI_DONE)
         snprintf(driver->what, sizeof driver->what, "POST %.150s %.200s, \"max_tokens\": %d, \"prompt\": [%d %s]}",
-                 s->completions, s->fields, args->load.n_out, args->load.n_in, args->load.text ? "words" : "token ids");
+                 s->completions, s->structured ? s->structured : s->fields, args->load.n_out, args->load.n_in,
+                 args->load.text ? "words" : "token ids");
     return code;
 }

@@ -2,8 +2,8 @@
 // Requests that an engine in this process answers: the fastest that a server with this engine could be.
 //
 // Each lane is a session with one request at a time, as a slot of the server. Steps are submitted as the server submits
-// them, before the tokens of the last step are read. Each token is the likeliest one that does not end the answer, as
-// the server picks it for such a request.
+// them, before the tokens of the last step are read. Each token is the likeliest one that the grammar allows and that
+// does not end the answer, as the server picks it for such a request.
 #include "frit/bench/load.h"
 
 #include "hub/disk.h"
@@ -13,6 +13,8 @@
 
 typedef struct lane {
     frit_session *session;
+    frit_sampler *sampler;      // of the request: shared by all lanes, or `structured`
+    frit_sampler *structured;   // of answers with the grammar; NULL: not made yet
     load_answer answer;
     int32_t n_picks, n_taken;   // tokens of the answer that were requested, and that have come
     bool is_busy;
@@ -21,7 +23,8 @@ typedef struct lane {
 typedef struct offline {
     frit_model *model;
     frit_engine *engine;
-    frit_sampler *sampler;
+    frit_sampler *sampler;   // of answers without a grammar; it has no state
+    cli_grammar grammar;
     cli_adapters adapters;
     lane *lanes;
     int32_t n_lanes;
@@ -42,14 +45,31 @@ static double now_of(const offline *o)
 
 // ---------------------------------------------------------------------------------------- one lane
 
+static frit_status make_sampler(const offline *o, frit_sampler **out);
+
+// Gives the lane a sampler at the beginning of an answer.
+static frit_status choose_sampler(const offline *o, lane *l)
+{
+    frit_status status = FRIT_OK;
+    l->sampler = o->sampler;
+    if (!l->answer.is_structured) return FRIT_OK;
+    if (!l->structured) status = make_sampler(o, &l->structured);
+    if (status == FRIT_OK) status = frit_sampler_reset(l->structured);   // without a grammar
+    if (status == FRIT_OK) status = frit_sampler_set_grammar(l->structured, o->grammar.grammar);
+    l->sampler = l->structured;
+    return status;
+}
+
 static frit_status begin(offline *o, lane *l)
 {
     const int32_t i = o->n_begun++;
     load_case_prompt(o->load, i, o->prompt);
+    l->answer.is_structured = load_case_is_structured(o->load, i);
     load_answer_begin(&l->answer, o->sent[i]);
-    frit_status status = frit_session_truncate(l->session, 0);
+    frit_status status = choose_sampler(o, l);
+    if (status == FRIT_OK) status = frit_session_truncate(l->session, 0);
     if (status == FRIT_OK) status = frit_session_push(l->session, o->prompt, (size_t)o->load->n_in, NULL);
-    if (status == FRIT_OK) status = frit_session_pick(l->session, o->sampler, NULL);
+    if (status == FRIT_OK) status = frit_session_pick(l->session, l->sampler, NULL);
     l->n_picks = 1;
     l->n_taken = 0;
     l->is_busy = status == FRIT_OK;
@@ -58,6 +78,8 @@ static frit_status begin(offline *o, lane *l)
 
 static frit_status end(offline *o, lane *l)
 {
+    const frit_status status = frit_session_stop(l->session);
+    if (status != FRIT_OK) return status;
     l->is_busy = false;
     l->answer.n_in = o->load->n_in;
     l->answer.n_out = l->n_taken;
@@ -74,21 +96,24 @@ static frit_status take_token(offline *o, lane *l, double now)
     frit_status status = frit_session_picked(l->session, &picked);
     if (status != FRIT_OK) return status;
     if (!load_answer_note(&l->answer, now)) return FRIT_E_MEMORY;
-    if (++l->n_taken == o->load->n_out) return end(o, l);
-    if (l->n_picks > l->n_taken) return FRIT_OK;
+    if (l->answer.is_structured) status = frit_sampler_accept(l->sampler, picked.token);
+    if (status != FRIT_OK) return status;
+    if (++l->n_taken == o->load->n_out || frit_sampler_is_over(l->sampler)) return end(o, l);
+    if (l->n_picks > l->n_taken) return frit_session_complete_pick(l->session, l->sampler);
     status = frit_session_push(l->session, &picked.token, 1, NULL);
-    if (status == FRIT_OK) status = frit_session_pick(l->session, o->sampler, NULL);
+    if (status == FRIT_OK) status = frit_session_pick(l->session, l->sampler, NULL);
     l->n_picks++;
     return status;
 }
 
 static frit_status advance(offline *o, lane *l, double now)
 {
+    static const frit_pick_options options = {.late = true};
     bool is_ahead = false;
     frit_status status = frit_session_status(l->session);
     while (status == FRIT_OK && l->is_busy && frit_session_has_picked(l->session)) status = take_token(o, l, now);
     if (status == FRIT_OK && l->is_busy && l->n_picks < o->load->n_out)
-        status = frit_session_pick_ahead(l->session, o->sampler, NULL, &is_ahead);
+        status = frit_session_pick_ahead(l->session, l->sampler, &options, &is_ahead);
     l->n_picks += is_ahead;
     return status;
 }
@@ -170,10 +195,12 @@ static void close_offline(void *ctx)
     offline *o = ctx;
     for (int32_t i = 0; i < o->n_lanes; i++) {
         frit_session_free(o->lanes[i].session);
+        frit_sampler_free(o->lanes[i].structured);
         load_answer_free(&o->lanes[i].answer);
     }
     free(o->lanes);
     frit_sampler_free(o->sampler);
+    cli_grammar_free(&o->grammar);
     cli_free_adapters(&o->adapters);
     frit_engine_free(o->engine);
     frit_model_free(o->model);
@@ -181,10 +208,13 @@ static void close_offline(void *ctx)
 }
 
 // A sampler of the likeliest token that does not end the answer.
-static frit_status make_sampler(offline *o, int32_t n_vocab)
+static frit_status make_sampler(const offline *o, frit_sampler **out)
 {
     enum { ITEM_BYTES = 24 };
     frit_sampler_options options = {0};
+    frit_model_info info;
+    frit_model_get_info(o->model, &info);
+    const int32_t n_vocab = info.n_vocab;
     size_t n = 0;
     for (frit_token t = 0; t < n_vocab; t++) n += frit_token_is_end(o->model, t);
     char *texts = malloc(n * ITEM_BYTES + 1);
@@ -197,7 +227,7 @@ static frit_status make_sampler(offline *o, int32_t n_vocab)
         items[options.logit_bias.n++] = item;
     }
     options.logit_bias.items = items;
-    if (status == FRIT_OK) status = frit_sampler_new(&o->sampler, o->model, &options);
+    if (status == FRIT_OK) status = frit_sampler_new(out, o->model, &options);
     free(items);
     free(texts);
     return status;
@@ -244,8 +274,10 @@ int load_open_offline(load_driver *driver, const bench_args *args, int32_t n_lan
     offline *o = calloc(1, sizeof *o);
     if (!o) return cli_no_memory();
     *driver = (load_driver){.ctx = o, .run = run, .close = close_offline, .kind = "offline"};
-    const int code = open_parts(o, args, n_lanes);
+    int code = open_parts(o, args, n_lanes);
+    if (code == CLI_DONE) code = cli_begin_grammar(&o->grammar, o->model, &args->grammar);
     if (code != CLI_DONE) return code;
+    driver->has_grammar = o->grammar.job != NULL;
     frit_model_info info;
     frit_engine_info engine;
     frit_model_get_info(o->model, &info);
@@ -255,6 +287,7 @@ int load_open_offline(load_driver *driver, const bench_args *args, int32_t n_lan
     snprintf(driver->what, sizeof driver->what,
              "an engine in this process: %d sessions of %d tokens, %s %s, steps of %d tokens, no speculation", n_lanes,
              engine.n_ctx, engine.backend, engine.isa ? engine.isa : "", engine.n_batch);
-    const frit_status status = make_sampler(o, info.n_vocab);
-    return status == FRIT_OK ? CLI_DONE : status == FRIT_E_MEMORY ? cli_no_memory() : cli_report(status);
+    const frit_status status = make_sampler(o, &o->sampler);
+    if (status != FRIT_OK) return status == FRIT_E_MEMORY ? cli_no_memory() : cli_report(status);
+    return cli_finish_grammar(&o->grammar);
 }

@@ -52,6 +52,11 @@ void load_case_prompt(const load_case *load, int32_t i, frit_token *tokens)
     }
 }
 
+bool load_case_is_structured(const load_case *load, int32_t i)
+{
+    return floor((i + 1) * load->structured + 1e-9) > floor(i * load->structured + 1e-9);
+}
+
 static bool has_room(const load_queue *queue)
 {
     return queue->next < queue->load->n_requests &&

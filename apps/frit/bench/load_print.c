@@ -16,7 +16,17 @@ static const metric metrics[] = {
     {"time per output token after the first (TPOT)", "tpot", offsetof(load_result, tpot)},
     {"between tokens (ITL)", "itl", offsetof(load_result, itl)},
     {"end to end (E2EL)", "e2el", offsetof(load_result, e2el)},
+    {"TPOT of answers without a grammar", "tpot_free", offsetof(load_result, tpot_of[0])},
+    {"TPOT of answers with the grammar", "tpot_structured", offsetof(load_result, tpot_of[1])},
 };
+
+// Times of answers by kind are of interest where there are both kinds.
+static size_t count_metrics(const load_report *report)
+{
+    enum { BY_KIND = 2 };
+    const double share = report->load->structured;
+    return CLI_COUNT(metrics) - (share > 0 && share < 1 ? 0 : BY_KIND);
+}
 
 static load_series *series_of(load_result *result, const metric *m)
 {
@@ -90,14 +100,15 @@ static void print_times(const load_report *report)
                               {.title = "p99"},
                               {.title = "max"}};
     table_row rows[CLI_COUNT(metrics)];
-    for (size_t i = 0; i < CLI_COUNT(metrics); i++) {
+    const size_t n = count_metrics(report);
+    for (size_t i = 0; i < n; i++) {
         const load_summary s = load_summarize(series_of(report->result, &metrics[i]));
         const double values[] = {s.mean, s.median, s.p90, s.p95, s.p99, s.max};
         snprintf(rows[i].cells[0], sizeof rows[i].cells[0], "%s", metrics[i].title);
         for (size_t k = 0; k < CLI_COUNT(values); k++)
             snprintf(rows[i].cells[k + 1], sizeof rows[i].cells[k + 1], "%.2f", 1e3 * values[k]);
     }
-    print_table(columns, CLI_COUNT(columns), rows, CLI_COUNT(metrics));
+    print_table(columns, CLI_COUNT(columns), rows, n);
 }
 
 static void print_errors(const load_result *result)
@@ -121,15 +132,16 @@ static void print_errors(const load_result *result)
 static void print_heading(const load_report *report)
 {
     const load_case *load = report->load;
-    char begin[96] = "all at once", round[48] = "", shared[64] = "";
+    char begin[96] = "all at once", round[48] = "", shared[64] = "", structured[48] = "";
     if (load->rate > 0) snprintf(begin, sizeof begin, "%g each second", load->rate);
     if (load->n_at_once > 0)
         snprintf(begin + (load->rate > 0 ? strlen(begin) : 0), 48, "%s%d at once", load->rate > 0 ? ", " : "",
                  load->n_at_once);
     if (load->n_rounds > 1) snprintf(round, sizeof round, ", round %d of %d", load->round, load->n_rounds);
     if (load->n_shared > 0) snprintf(shared, sizeof shared, " (%d shared)", load->n_shared);
-    cli_print("%s, %s: %d requests of %d%s + %d tokens, %s, seed %llu%s\n\n", report->driver->name,
-              report->driver->kind, load->n_requests, load->n_in, shared, load->n_out, begin,
+    if (load->structured > 0) snprintf(structured, sizeof structured, ", %g %% with a grammar", 100 * load->structured);
+    cli_print("%s, %s: %d requests of %d%s + %d tokens, %s%s, seed %llu%s\n\n", report->driver->name,
+              report->driver->kind, load->n_requests, load->n_in, shared, load->n_out, begin, structured,
               (unsigned long long)load->seed, round);
 }
 
@@ -234,10 +246,11 @@ static json_t *errors_json(const load_result *result)
 static json_t *case_json(const load_report *report)
 {
     const load_case *c = report->load;
-    return json_pack("{s:s, s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:i, s:i}", "build", frit_version(), "mode",
-                     report->driver->kind, "model_id", report->driver->name, "seed", (json_int_t)c->seed, "num_prompts",
-                     c->n_requests, "input_len", c->n_in, "output_len", c->n_out, "shared_prefix_len", c->n_shared,
-                     "vocab", c->n_vocab, "request_rate", c->rate, "max_concurrency", c->n_at_once, "round", c->round);
+    return json_pack("{s:s, s:s, s:s, s:I, s:i, s:i, s:i, s:f, s:i, s:i, s:f, s:i, s:i}", "build", frit_version(),
+                     "mode", report->driver->kind, "model_id", report->driver->name, "seed", (json_int_t)c->seed,
+                     "num_prompts", c->n_requests, "input_len", c->n_in, "output_len", c->n_out,
+                     "structured_output_ratio", c->structured, "shared_prefix_len", c->n_shared, "vocab", c->n_vocab,
+                     "request_rate", c->rate, "max_concurrency", c->n_at_once, "round", c->round);
 }
 
 json_t *load_json(const load_report *report)
@@ -258,7 +271,7 @@ json_t *load_json(const load_report *report)
         return NULL;
     }
     json_decref(counts);
-    for (size_t i = 0; i < CLI_COUNT(metrics); i++) {
+    for (size_t i = 0; i < count_metrics(report); i++) {
         const load_summary s = load_summarize(series_of(r, &metrics[i]));
         set_times(object, metrics[i].name, &s);
     }

@@ -57,7 +57,8 @@ load_summary load_summarize(load_series *series)
 void load_answer_begin(load_answer *answer, double now)
 {
     const load_series gaps = answer->gaps;   // its memory is used again
-    *answer = (load_answer){.sent = now, .n_in = -1, .n_out = -1, .n_cached = -1};
+    const bool is_structured = answer->is_structured;
+    *answer = (load_answer){.sent = now, .is_structured = is_structured, .n_in = -1, .n_out = -1, .n_cached = -1};
     answer->gaps = (load_series){gaps.items, 0, gaps.capacity};
 }
 
@@ -104,7 +105,10 @@ bool load_result_add(load_result *result, const load_case *load, const load_answ
     bool good = load_series_add(&result->e2el, total);
     if (answer->n_events == 0) return good;
     good = good && load_series_add(&result->ttft, first) && add_events(result, answer, n_out);
-    return n_out > 1 ? good && load_series_add(&result->tpot, (total - first) / (double)(n_out - 1)) : good;
+    if (n_out < 2) return good;
+    const double tpot = (total - first) / (double)(n_out - 1);
+    return good && load_series_add(&result->tpot, tpot) &&
+           load_series_add(&result->tpot_of[answer->is_structured], tpot);
 }
 
 void load_result_fail(load_result *result, const char *kind, const char *example)
@@ -140,6 +144,7 @@ void load_result_free(load_result *result)
 {
     free_series(&result->ttft);
     free_series(&result->tpot);
+    for (int i = 0; i < 2; i++) free_series(&result->tpot_of[i]);
     free_series(&result->itl);
     free_series(&result->e2el);
     free_series(&result->events);

@@ -370,8 +370,11 @@ typedef struct cli_grammar {
     const char *name;   // of the option
 } cli_grammar;
 int cli_begin_grammar(cli_grammar *grammar, const frit_model *model, const cli_grammar_options *options);
-int cli_use_grammar(cli_grammar *grammar, frit_sampler *sampler);   // waits for the compilation
+int cli_finish_grammar(cli_grammar *grammar);                       // waits for the compilation
+int cli_use_grammar(cli_grammar *grammar, frit_sampler *sampler);   // the same, and sets it
 void cli_grammar_free(cli_grammar *grammar);
+// Reads the text of the grammar that an option names. *name: of the option; NULL: no option names one.
+int cli_read_grammar(cli_text *text, const char **name, const cli_grammar_options *options);
 // Reads the grammar options for the answers of a chat: format is malloc'd, or NULL.
 int cli_read_format(frit_turn_grammar_options *out, const frit_model *model, const cli_grammar_options *options);
 
