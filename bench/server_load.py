@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Loads `frit serve` with many clients that use several protocols and leave at random, and compares their answers with
-those that a single client got.
+those that a single client got. Some answers have a grammar, some prompts are long and in no cache, some requests are
+wrong, and the queue is so short that some clients are refused and ask again.
 
     bench/server_load.py build/release/frit [MODEL] [--seconds 600] [--clients 256] [--parallel 32] [--aborts 0.3]
     bench/server_load.py build/release/frit [MODEL] --overhead    tokens/s of one client beside `frit bench`
 
-Ends with 1 if an answer was lost, refused or different, if memory grew by more than 2 % after the first fifth of the
-time, or if descriptors stayed open or sessions busy. Needs Linux (/proc) and no packages.
+Ends with 1 if an answer was lost or different, or refused without a sentence; if memory grew by more than 2 % after the
+first fifth of the time, by its median at the end or by the line through all samples; or if descriptors stayed open or
+sessions busy. Needs Linux (/proc) and no packages.
 """
 import argparse
 import asyncio
@@ -25,6 +27,26 @@ import time
 
 PROMPTS = ["Tell me the tale of Rapunzel.", "Once upon a time", "The king had three sons.", "What is a wolf?",
            "A girl went into the forest", "Tell me of a fish that grants wishes, and of the fisherman's wife."]
+
+
+LONG = [" ".join(f"{animal} {i} went into the forest and met the {other}." for i in range(40))
+        for animal, other in (("The fox", "wolf"), ("A girl", "king"), ("One fish", "fisherman"))]
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer"},
+                                           "kind": {"enum": ["king", "wolf", "fish"]},
+                                           "friends": {"type": "array", "items": {"type": "string"}, "maxItems": 3}},
+          "required": ["name", "age", "kind", "friends"]}
+REGEX = "(The (king|wolf|fish) (said|went|saw) [a-z]{2,9}[.,] ){2,6}"
+GBNF = 'root ::= "- " line+\nline ::= [a-z]+ (" " [a-z]+)* "." "\\n- "\n'
+
+# Fields that give an answer a grammar, by protocol.
+GRAMMARS = {
+    "chat": [{"response_format": {"type": "json_schema", "json_schema": {"name": "tale", "schema": SCHEMA}}},
+             {"response_format": {"type": "json_object"}}],
+    "completion": [{"structured_outputs": {"regex": REGEX}}],
+    "native": [{"json_schema": SCHEMA}, {"grammar": GBNF}],
+    "ollama": [{"format": SCHEMA}],
+}
 
 
 def chat(text):
@@ -63,15 +85,27 @@ PROTOCOLS = {
 
 
 class Request:
-    def __init__(self, protocol, prompt, n_tokens, stream):
+    """`salted`: each time with another salt, so that the prompt is in no cache. `refused`: the status that it gets."""
+
+    def __init__(self, protocol, prompt, n_tokens, stream, fields=None, salted=False, refused=0):
         self.path, make, self.delta, self.whole = PROTOCOLS[protocol]
-        self.protocol, self.stream = protocol, stream
-        body = dict(make(prompt, n_tokens), temperature=0, stream=stream)
+        self.protocol, self.stream, self.salted, self.refused = protocol, stream, salted, refused
+        self.fields = dict(make(prompt, n_tokens), temperature=0, stream=stream, **(fields or {}))
         if protocol == "ollama":
-            del body["temperature"]
-        self.body = json.dumps(body).encode()
+            del self.fields["temperature"]
+        self.kind = "refused" if refused else "long" if salted else "grammar" if fields else "plain"
+        self.expected = None
+        self.write()
+
+    def write(self):
+        self.body = json.dumps(self.fields).encode()
         self.head = (f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                      f"Content-Length: {len(self.body)}\r\n\r\n").encode()
+
+    def salt(self, number):
+        if self.salted:
+            self.fields["cache_salt"] = str(number)
+            self.write()
 
     def text(self, body):
         if not self.stream:
@@ -161,6 +195,7 @@ class Load:
     async def client(self, requests, end):
         while time.monotonic() < end:
             request = self.random.choice(requests)
+            request.salt(self.random.random())
             try:
                 if self.random.random() < self.args.aborts:
                     await self.leave(request)
@@ -168,18 +203,25 @@ class Load:
                 answer = await self.ask(request)
                 status, body = answer.parse()
                 self.judge(request, status, body)
+                if status == 429:
+                    await asyncio.sleep(self.random.random())
                 if request.stream:
                     self.gaps += [b - a for a, b in zip(answer.times, answer.times[1:])]
             except (OSError, ValueError, KeyError) as error:
                 self.counts[f"failed: {type(error).__name__} {error}"[:100]] += 1
 
     def judge(self, request, status, body):
-        if status != 200:
+        if status == 429 or status == request.refused:
+            error = json.loads(body)["error"]
+            sentence = error["message"] if isinstance(error, dict) else error
+            self.counts[f"refused with a sentence: {status}" if sentence.strip() else f"refused without: {status}"] += 1
+            return
+        if status != 200 or request.refused:
             self.counts[f"status {status}"] += 1
             return
         text = request.text(body)
         right = text == request.expected
-        self.counts["right" if right else "wrong"] += 1
+        self.counts[("right: " if right else "wrong: ") + request.kind] += 1
         if not right and len(self.wrong) < 3:
             self.wrong.append((request.protocol, request.expected[:200], text[:200]))
 
@@ -187,7 +229,7 @@ class Load:
 class Server:
     def __init__(self, args, parallel):
         command = [args.frit, "serve", args.model, "--port", "0", "--parallel", str(parallel), "--max-queue",
-                   str(2 * args.clients), "-c", "512", "--temp", "0"] + args.options.split()
+                   str(args.max_queue or 3 * args.clients // 4), "-c", "1024", "--temp", "0"] + args.options.split()
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if "http://" in line:
@@ -222,6 +264,14 @@ class Server:
         return self.process.wait(timeout=120)
 
 
+def slope(values):
+    """Returns by how much values change from the first to the last one, on the line with the least squares."""
+    n = len(values)
+    mean, middle = statistics.mean(values), (n - 1) / 2
+    square = sum((i - middle) ** 2 for i in range(n))
+    return sum((i - middle) * (v - mean) for i, v in enumerate(values)) / square * (n - 1) if n > 1 else 0
+
+
 def quantile(values, q):
     return sorted(values)[min(len(values) - 1, int(q * len(values)))] if values else float("nan")
 
@@ -246,11 +296,19 @@ async def run(args, server):
     n = [load.random.randrange(8, 48) for _ in PROMPTS]
     requests = [Request(protocol, prompt, n[i], stream) for protocol in PROTOCOLS
                 for i, prompt in enumerate(PROMPTS) for stream in (True, True, False)]
+    requests += [Request(protocol, prompt, n[i], stream, fields=fields) for protocol in GRAMMARS
+                 for fields in GRAMMARS[protocol] for i, prompt in enumerate(PROMPTS) for stream in (True, False)]
+    requests += [Request(protocol, prompt, 16, stream, salted=True) for protocol in ("chat", "completion")
+                 for prompt in LONG for stream in (True, False)]
+    wrong = {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "wolf"}}}}
+    requests += [Request("completion", " ".join(LONG) * 4, 8, False, refused=400),
+                 Request("chat", PROMPTS[0], 8, True, fields=wrong, refused=400)]
     for request in requests:
         status, body = (await load.ask(request)).parse()
-        if status != 200:
+        if status != (request.refused or 200):
             raise SystemExit(f"{request.path}: {status} {body}")
-        request.expected = request.text(body)
+        if status == 200:
+            request.expected = request.text(body)
     first_descriptors, rss, mappings = server.descriptors(), [], {}
     begin = time.monotonic()
     end = begin + args.seconds
@@ -276,6 +334,8 @@ def report(args, server, load, rss, mappings, first_descriptors):
     for name, count in sorted(load.counts.items()):
         print(f"{name:40} {count}")
     print(f"resident memory: {before} KiB after a fifth, {after} KiB at the end ({100 * (after / before - 1):+.2f} %)")
+    climbs = slope(rss[fifth:]) if rss[fifth:] else 0
+    print(f"            by the line through {len(rss[fifth:])} samples after a fifth: {100 * climbs / before:+.2f} %")
     print("            in tenths of the time:", *[rss[i * len(rss) // 10] for i in range(10)], rss[-1])
     growth = sorted(((kib - mappings.get(key, 0), key[1], kib) for key, kib in server.mappings().items()), reverse=True)
     print("            since three tenths of it:", ", ".join(f"{name} {kib - more} + {more}" for more, name, kib in growth[:4]))
@@ -287,10 +347,13 @@ def report(args, server, load, rss, mappings, first_descriptors):
         *(metric_quantile(metrics, "vllm:inter_token_latency_seconds", q) for q in (0.5, 0.99))))
     for protocol, expected, got in load.wrong:
         print(f"{protocol}: expected {expected!r}\n{' ' * len(protocol)}  got      {got!r}")
-    bad = sum(count for name, count in load.counts.items() if not name.startswith(("right", "left")))
-    faults = {f"{bad} answers failed": bad, "memory grew by more than 2 %": args.memory and after > 1.02 * before,
+    bad = sum(count for name, count in load.counts.items()
+              if not name.startswith(("right", "left", "refused with a sentence")))
+    faults = {f"{bad} answers failed": bad,
+              "memory grew by more than 2 %": args.memory and (after > 1.02 * before or climbs > 0.02 * before),
               "descriptors stayed open": descriptors > first_descriptors, "the cache is in use": cache > 0,
-              "sessions are busy": not is_idle, "no answer was compared": not load.counts["right"]}
+              "sessions are busy": not is_idle, "an answer of some kind was never compared":
+              any(not load.counts["right: " + kind] for kind in ("plain", "grammar", "long"))}
     print("verdict:", "; ".join(name for name, holds in faults.items() if holds) or "no fault")
     return any(faults.values())
 
@@ -340,6 +403,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--clients", type=int, default=256)
     parser.add_argument("--parallel", type=int, default=32)
+    parser.add_argument("--max-queue", type=int, default=0, help="clients that wait; 0: three quarters")
     parser.add_argument("--aborts", type=float, default=0.3, help="share of clients that leave")
     parser.add_argument("--options", default="", help="more options of frit serve")
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="growth is no fault (sanitizers)")
