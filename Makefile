@@ -5,6 +5,7 @@ PREFIX ?= /usr/local
 PROMPT ?= Tell me the tale of Rapunzel.
 FUZZ_SECONDS ?= 60
 LOAD_SECONDS ?= 600
+KERNELS ?= sm_80 sm_86 sm_89 sm_90 sm_120
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
 export PATH := $(CURDIR)/build/tools/bin:$(PATH)
@@ -22,7 +23,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-ray test-gpu test-webgpu test-dawn bench-gpu bench-memory test-arm64 test-agreement test-sentences test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web web-package test-web-package web-page test-web-page setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu test-webgpu test-dawn bench-gpu bench-memory test-arm64 test-agreement test-sentences test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui web test-web web-package test-web-package web-page test-web-page setup dist deb check-packages check-twice release format lint check bench load kernels fuzz asan nightly tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -249,7 +250,11 @@ check: lint test
 bench: all
 	@build/release/frit bench
 
-## make load       loads the server for LOAD_SECONDS=600 with clients that leave, and compares answers with a single client's
+## make kernels    compiles the kernels for NVIDIA GPUs of KERNELS="sm_80 ..." into build/dist (tools/setup gpu)
+kernels: all
+	@packaging/kernels build/dist $(KERNELS)
+
+## make load       soak: loads the server for LOAD_SECONDS=600 with clients that leave, grammars and long prompts
 load: all
 	@python3 bench/server_load.py build/release/frit --seconds $(LOAD_SECONDS)
 

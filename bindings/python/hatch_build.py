@@ -3,7 +3,8 @@
 
 FRIT_WHEEL_TARGET names a row of packaging/platforms.tsv, for which packaging/compile builds with zig; the wheel then
 has the licences of the libraries that are linked into it. Without FRIT_WHEEL_TARGET the wheel is for this machine,
-built with its compiler and its libraries.
+built with its compiler and its libraries. FRIT_KERNELS names a folder with archives of kernels for NVIDIA GPUs
+(packaging/kernels), which the wheel gets beside the library; a wheel for macOS gets none.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ class CustomBuildHook(BuildHookInterface[Any]):
             inside[str(found[0])] = "frit/licences/web-ui.txt"
         inside[str((folder / library).resolve())] = f"frit/lib/{library}"
         inside[str(folder / command)] = f"frit/bin/{command}"
+        kernels = os.environ.get("FRIT_KERNELS", "")
+        for archive in sorted(Path(kernels).glob("sm_*.kernels")) if kernels and system != "macos" else []:
+            inside[str(archive.resolve())] = f"frit/lib/kernels/{archive.name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
 

@@ -68,7 +68,9 @@ static bool exists(const char *folder, int arch, char *path, size_t path_bytes)
 // The archive of kernels for the GPU: beside the program or library, or in the folder of --weights-cache.
 static bool find_archive(const frit_cuda_device *d, const frit_device_options *options, char *path, size_t path_bytes)
 {
-    static const char *const folders[] = {"kernels", "../share/frit/kernels", "../../share/frit/kernels"};
+    // "../lib/kernels": of the command in a wheel, whose library has them beside itself.
+    static const char *const folders[] = {"kernels", "../share/frit/kernels", "../../share/frit/kernels",
+                                          "../lib/kernels"};
     char folder[1024];
     if (libraries.package) return exists(libraries.package, d->gpu.arch, path, path_bytes);
     if (options->weights_cache && exists(options->weights_cache, d->gpu.arch, path, path_bytes)) return true;
