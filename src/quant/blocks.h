@@ -52,6 +52,12 @@ typedef struct frit_block_q8_0 {
     int8_t qs[32];
 } frit_block_q8_0;
 
+// 128 numbers of e4m3 with one scale: float.c. No GGUF file has it.
+typedef struct frit_block_fp8_128 {
+    float d;
+    uint8_t qs[128];
+} frit_block_fp8_128;
+
 // 256 numbers with quantized scales of groups of 16 or 32: k_quants.c.
 typedef struct frit_block_q2_k {
     uint8_t scales[16];

@@ -37,7 +37,7 @@ typedef struct frit_dtype_info {
 
 const frit_dtype_info *frit_dtype_get(frit_dtype dtype);
 bool frit_dtype_from_gguf(uint32_t id, frit_dtype *dtype);
-// True if tensors of files can have the type; other types are for caches only.
+// True if tensors of GGUF files can have the type.
 bool frit_dtype_is_of_files(frit_dtype dtype);
 // Finds a type by name, in any case: "q4_k", "Q4_K".
 bool frit_dtype_from_name(const char *name, frit_dtype *dtype);

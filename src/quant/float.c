@@ -58,6 +58,16 @@ void frit_decode_fp8(const void *blocks, float *values, int64_t n)
     }
 }
 
+void frit_decode_fp8_128(const void *blocks, float *values, int64_t n)
+{
+    const frit_block_fp8_128 *block = blocks;
+    for (int64_t i = 0; i < n; i += 128, block++, values += 128) {
+        const float d = block->d;
+        frit_decode_fp8(block->qs, values, 128);
+        for (int k = 0; k < 128; k++) values[k] *= d;
+    }
+}
+
 void frit_decode_f64(const void *blocks, float *values, int64_t n)
 {
     const frit_block_f64 *block = blocks;
@@ -124,4 +134,18 @@ void frit_encode_fp8(const float *values, void *blocks, int64_t n, const float *
     (void)importance;
     frit_block_fp8 *block = blocks;
     for (int64_t i = 0; i < n; i++) block[i].value = fp8_of(values[i]);
+}
+
+// The scale makes the largest magnitude 448, so that most numbers have three bits after the first.
+void frit_encode_fp8_128(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    (void)importance;
+    frit_block_fp8_128 *block = blocks;
+    for (int64_t i = 0; i < n; i += 128, block++, values += 128) {
+        float most = 0;
+        for (int k = 0; k < 128; k++) most = fabsf(values[k]) > most ? fabsf(values[k]) : most;
+        const float d = most > 0x1p-117f ? most / 448 : 0, inverse = d > 0 ? 1 / d : 0;
+        block->d = d;
+        for (int k = 0; k < 128; k++) block->qs[k] = fp8_of(values[k] * inverse);
+    }
 }

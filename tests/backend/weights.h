@@ -74,6 +74,12 @@ static inline void weight_fix_scales(frit_rng *rng, frit_dtype dtype, uint8_t *b
     const uint8_t power = (uint8_t)random_between(rng, 120, 126);
     if (dtype == FRIT_DTYPE_MXFP4) block[offsetof(frit_block_mxfp4, e)] = power;
     for (int i = 0; dtype == FRIT_DTYPE_NVFP4 && i < 4; i++) block[i] = (uint8_t)random_between(rng, 20, 60);
+    if (dtype == FRIT_DTYPE_FP8_128) {
+        frit_block_fp8_128 *b = (frit_block_fp8_128 *)(void *)block;
+        b->d = (float)((0.002 + 0.02 * frit_rng_double(rng)) / 8);
+        for (int i = 0; i < 128; i++)
+            if ((b->qs[i] & 0x7f) == 0x7f) b->qs[i]--;   // NaN
+    }
     if (dtype == FRIT_DTYPE_IQ1_M)   // the last of four scales has the highest four bits of the f16 scale
         block[offsetof(frit_block_iq1_m, scales) + 7] =
             (uint8_t)(0x20 | (block[offsetof(frit_block_iq1_m, scales) + 7] & 15));

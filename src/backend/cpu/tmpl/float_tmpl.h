@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/tmpl/float_tmpl.h: products of f32 activations with f32, f16 and bf16 weights, which are read where the
-// file has them. The including file defines vec_f, LANES, the loads of each type, sums of lanes and the sizes of
-// tiles.
+// backend/cpu/tmpl/float_tmpl.h: products of f32 activations with f32, f16, bf16 and fp8_128 weights, which are read
+// where the file has them. The including file defines vec_f, LANES, the loads of each type, sums of lanes and the sizes
+// of tiles.
 //
 // There are two ways, by the number of tokens:
 //
@@ -14,6 +14,7 @@
 //
 // The activations of a tile of COLUMNS columns fit the L1 cache, whatever the stride of their rows. Both ways add each
 // COLUMNS columns separately, so a result does not depend on the other tokens and rows.
+#include "quant/blocks.h"
 
 enum {
     FEW_TOKENS = 2 * TILE_TOKENS,
@@ -23,10 +24,10 @@ enum {
 typedef struct source {   // loads of a type
     load_fn load;
     load_tail_fn load_tail;
-    size_t elem_bytes;
+    size_t elem_bytes, scale_bytes;   // of an element; of the scale of 128 elements
 } source;
 
-static const source f32 = {load_f32, load_tail_f32, 4};
+static const source f32 = {load_f32, load_tail_f32, 4, 0};
 
 typedef enum prefetch_kind { PREFETCH_NOTHING, PREFETCH_ROWS, PREFETCH_IN_ORDER } prefetch_kind;
 
@@ -149,7 +150,8 @@ FRIT_INLINE void product_many(const frit_product *p, source type)
         const int64_t n = p->n - k < COLUMNS ? p->n - k : COLUMNS;
         for (int64_t i = 0; i < p->n_w; i += BAND_ROWS) {
             const int64_t n_w = p->n_w - i < BAND_ROWS ? p->n_w - i : BAND_ROWS;
-            const uint8_t *w = p->w + (size_t)i * p->w_stride + (size_t)k * type.elem_bytes;
+            const uint8_t *w = p->w + (size_t)i * p->w_stride + (size_t)k * type.elem_bytes +
+                               (size_t)k / 128 * type.scale_bytes;   // COLUMNS is a multiple of 128
             tile t = {w, p->x + 4 * k, p->w_stride, p->x_stride, n, p->y + i, p->y_stride, k > 0, PREFETCH_NOTHING};
             if (type.elem_bytes != 4) {
                 for (int64_t a = 0; a < n_w; a++) decode(w + (size_t)a * p->w_stride, type, n, band[a]);
@@ -202,12 +204,30 @@ static void product_f32(const frit_product *p)
 
 static void product_f16(const frit_product *p)
 {
-    product(p, (source){load_f16, load_tail_f16, 2});
+    product(p, (source){load_f16, load_tail_f16, 2, 0});
 }
 
 static void product_bf16(const frit_product *p)
 {
-    product(p, (source){load_bf16, load_tail_bf16, 2});
+    product(p, (source){load_bf16, load_tail_bf16, 2, 0});
+}
+
+FRIT_INLINE vec_f load_fp8_128(const uint8_t *row, int64_t i)
+{
+    const frit_block_fp8_128 *block = (const frit_block_fp8_128 *)(const void *)row + i / 128;
+    return load_e4m3(block->qs + i % 128, block->d * 256);
+}
+
+// Rows are whole blocks, so there is no tail.
+FRIT_INLINE vec_f load_tail_fp8_128(const uint8_t *row, int64_t i, int64_t n)
+{
+    (void)row, (void)i, (void)n;
+    return zero_f();
+}
+
+static void product_fp8_128(const frit_product *p)
+{
+    product(p, (source){load_fp8_128, load_tail_fp8_128, 1, sizeof(frit_block_fp8_128) - 128});
 }
 
 // Twelve accumulators keep two products a cycle busy, with a latency of four to six cycles.
@@ -234,4 +254,5 @@ static void install(frit_kernels *k, const char *isa)
     k->product[FRIT_DTYPE_F32] = (frit_product_kernel){product_f32, FRIT_FORM_F32, isa, NULL};
     k->product[FRIT_DTYPE_F16] = (frit_product_kernel){product_f16, FRIT_FORM_F32, isa, NULL};
     k->product[FRIT_DTYPE_BF16] = (frit_product_kernel){product_bf16, FRIT_FORM_F32, isa, NULL};
+    k->product[FRIT_DTYPE_FP8_128] = (frit_product_kernel){product_fp8_128, FRIT_FORM_F32, isa, NULL};
 }

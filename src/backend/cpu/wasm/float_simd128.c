@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products with f32, f16 and bf16 weights for WebAssembly.
+// Products with f32, f16, bf16 and fp8_128 weights for WebAssembly.
 #include "backend/cpu/wasm/floats_simd128.h"
 #include "backend/cpu/wasm/simd128.h"
 
@@ -40,6 +40,15 @@ FRIT_INLINE void store_4(float *y, vec_f sums, bool add)   // add: to the values
 FRIT_INLINE float sum_1(vec_f v)   // adds in the order of sum_4
 {
     return sum_lanes(v);
+}
+
+// LANES codes of e4m3, times `scale`. A code is an f16 number divided by 256.
+FRIT_INLINE vec_f load_e4m3(const uint8_t *codes, float scale)
+{
+    const v128_t c = wasm_u32x4_make(codes[0], codes[1], codes[2], codes[3]);
+    const v128_t sign = wasm_i32x4_shl(wasm_v128_and(c, wasm_u32x4_const_splat(0x80)), 24);
+    const v128_t size = wasm_i32x4_shl(wasm_v128_and(c, wasm_u32x4_const_splat(0x7f)), 23);
+    return wasm_f32x4_mul(upper_f16s_to_f32(wasm_v128_or(sign, size)), wasm_f32x4_splat(scale));
 }
 
 #include "backend/cpu/tmpl/float_tmpl.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products with f32, f16 and bf16 weights for AVX2.
+// Products with f32, f16, bf16 and fp8_128 weights for AVX2.
 #include "backend/cpu/x86/vec/avx2.h"
 
 typedef __m256 vec_f;
@@ -53,6 +53,15 @@ FRIT_INLINE void store_4(float *y, __m128 sums, bool add)   // add: to the value
 FRIT_INLINE float sum_1(vec_f v)   // adds in the order of sum_4
 {
     return _mm_cvtss_f32(sum_4(v, v, v, v));
+}
+
+// LANES codes of e4m3, times `scale`. A code is an f16 number divided by 256.
+FRIT_INLINE vec_f load_e4m3(const uint8_t *codes, float scale)
+{
+    const __m128i c = _mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)codes));
+    const __m128i sign = _mm_slli_epi16(_mm_and_si128(c, _mm_set1_epi16(0x80)), 8);
+    const __m128i size = _mm_slli_epi16(_mm_and_si128(c, _mm_set1_epi16(0x7f)), 7);
+    return _mm256_mul_ps(_mm256_cvtph_ps(_mm_or_si128(sign, size)), _mm256_set1_ps(scale));
 }
 
 #include "backend/cpu/tmpl/float_tmpl.h"

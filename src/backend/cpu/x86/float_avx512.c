@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products with f32, f16 and bf16 weights for AVX-512. AVX512-BF16 is not used: its instruction has a quarter of
-// vfmadd's rate on Sapphire Rapids, and would round every activation to eight bits.
+// Products with f32, f16, bf16 and fp8_128 weights for AVX-512. AVX512-BF16 is not used: its instruction has a quarter
+// of vfmadd's rate on Sapphire Rapids, and would round every activation to eight bits.
 #include "backend/cpu/x86/vec/avx512.h"
 
 #include <immintrin.h>
@@ -99,6 +99,15 @@ FRIT_INLINE void store_4(float *y, __m128 sums, bool add)   // add: to the value
 FRIT_INLINE float sum_1(vec_f v)   // adds in the order of sum_4
 {
     return _mm_cvtss_f32(sum_4(v, v, v, v));
+}
+
+// LANES codes of e4m3, times `scale`. A code is an f16 number divided by 256.
+FRIT_INLINE vec_f load_e4m3(const uint8_t *codes, float scale)
+{
+    const __m256i c = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)codes));
+    const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(c, _mm256_set1_epi16(0x80)), 8);
+    const __m256i size = _mm256_slli_epi16(_mm256_and_si256(c, _mm256_set1_epi16(0x7f)), 7);
+    return _mm512_mul_ps(_mm512_cvtph_ps(_mm256_or_si256(sign, size)), _mm512_set1_ps(scale));
 }
 
 #include "backend/cpu/tmpl/float_tmpl.h"
