@@ -41,6 +41,10 @@ static void put_value(frit_buf *out, const frit_value *value)
 static frit_status put_tensor(frit_buf *out, const frit_tensor *tensor, uint64_t alignment, uint64_t *offset)
 {
     int n_dims = tensor->n_dims > 0 ? tensor->n_dims : 1;   // a scalar is a row of one
+    if (!frit_dtype_is_of_files(tensor->dtype))
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "tensor '%s' has the type %s, which GGUF does not have; expected another type, such as bf16",
+                         tensor->name, frit_dtype_get(tensor->dtype)->name);
     put_text(out, frit_str_of(tensor->name));
     put(out, (uint64_t)n_dims, 4);
     for (int i = n_dims - 1; i >= 0; i--) put(out, (uint64_t)tensor->shape[i], 8);

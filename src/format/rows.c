@@ -211,6 +211,7 @@ static void make_columns(const frit_recipe *recipe, int64_t begin, int64_t n, ui
 
 frit_status frit_reorder_columns(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order)
 {
+    if (tensor->dtype == FRIT_DTYPE_FP8_128) FRIT_TRY(frit_encode(arena, tensor, FRIT_DTYPE_F32));
     if (frit_dtype_get(tensor->dtype)->block_elems != 1)
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not in a plain number format", tensor->name);
     reordered *r = new_recipe(arena, tensor, sizeof *r);

@@ -4,6 +4,7 @@
 #include "format/folder_build.h"
 #include "format/rows.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 enum { HIDDEN = 64, FF = 128, MAX_TENSORS = 128 };
@@ -220,6 +221,7 @@ static const method methods[] = {
     {COMPRESSED("float-quantized", "{\"num_bits\":8,\"strategy\":\"block\",\"block_structure\":[16,48]}"), store_scaled,
      .block_rows = 16, .block_columns = 48, .scale_name = ".weight_scale"},
     {COMPRESSED("int-quantized", "{\"num_bits\":8,\"strategy\":\"channel\"}"), store_scaled, .bits = 8, .block_rows = 1, .scale_name = ".weight_scale"},
+    {"{\"quant_method\":\"fp8\",\"weight_block_size\":[32,128]}", store_scaled, .block_rows = 32, .block_columns = 128, .scale_name = ".weight_scale_inv"},
     {"{\"quant_method\":\"fp8\",\"weight_block_size\":[32,48]}", store_scaled, .block_rows = 32, .block_columns = 48, .scale_name = ".weight_scale_inv"},
     {"{\"quant_method\":\"fp8\"}", store_scaled, .scale_name = ".weight_scale"},
     {"{\"quant_method\":\"fbgemm_fp8\"}", store_scaled, .block_rows = 1, .scale_name = ".weight_scale"},
@@ -319,6 +321,34 @@ static void every_method_gives_its_numbers(void **state)
                              (long long)(e / linears[i].in), (long long)(e % linears[i].in), (double)got[e],
                              (double)want[e]);
             want += n;
+        }
+        frit_checkpoint_close(ckpt);
+    }
+}
+
+// Rows of whole blocks of 128 numbers with one scale each stay fp8; the others become the model's type.
+static void fp8_stays_what_it_is_if_scales_allow(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config;
+        bool is_kept;
+    } rows[] = {{"[32,128]", true}, {"[16,256]", true}, {"null", true}, {"[32,48]", false}, {"[32,64]", false}};
+    for (size_t k = 0; k < FRIT_COUNT(rows); k++) {
+        frit_checkpoint *ckpt;
+        char config[96];
+        int64_t block[2] = {0, 0};
+        snprintf(config, sizeof config, "{\"quant_method\":\"fp8\",\"weight_block_size\":%s}", rows[k].config);
+        if (rows[k].config[0] == '[') sscanf(rows[k].config, "[%" SCNd64 ",%" SCNd64 "]", &block[0], &block[1]);
+        const method m = {config, store_scaled, .block_rows = block[0], .block_columns = block[1],
+                          .scale_name = ".weight_scale_inv"};
+        store_model(&m, wanted);
+        write_stored(NULL);
+        write_quantization(config, "bfloat16");
+        assert_ok(open_tiny(&ckpt));
+        for (size_t i = 0; i < FRIT_COUNT(linears); i++) {
+            const bool is_kept = rows[k].is_kept && linears[i].in == FF;
+            assert_int_equal(find_linear(ckpt, i)->dtype, is_kept ? FRIT_DTYPE_FP8_128 : FRIT_DTYPE_BF16);
         }
         frit_checkpoint_close(ckpt);
     }
@@ -488,11 +518,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_method_gives_its_numbers),
-        TEST(numbers_have_the_type_of_the_model),
-        TEST(parts_that_are_missing_or_do_not_fit_are_refused),
-        TEST(what_is_not_known_is_refused),
-        TEST(mxfp4_stays_what_it_is),
+        TEST(every_method_gives_its_numbers),     TEST(fp8_stays_what_it_is_if_scales_allow),
+        TEST(numbers_have_the_type_of_the_model), TEST(parts_that_are_missing_or_do_not_fit_are_refused),
+        TEST(what_is_not_known_is_refused),       TEST(mxfp4_stays_what_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,9 +46,14 @@ static frit_status read_group(frit_hf_quant *q, const json_t *config, double if_
     return FRIT_OK;
 }
 
-static frit_status read_fp8(frit_hf_quant *q, const json_t *config)
+// Notes that the model was made for inputs of products in fp8.
+static frit_status note_fp8_inputs(const frit_hf_quant *q)
 {
-    const json_t *block = json_object_get(config, "weight_block_size");
+    return frit_meta_add_text(&q->hf->ckpt->meta, "frit.product_inputs", "fp8");
+}
+
+static frit_status read_block(frit_hf_quant *q, const json_t *block)
+{
     q->scheme = &frit_hf_scaled;
     if (!block || json_is_null(block)) return FRIT_OK;
     const json_int_t rows = json_integer_value(json_array_get(block, 0)),
@@ -59,6 +64,21 @@ static frit_status read_fp8(frit_hf_quant *q, const json_t *config)
     q->block_rows = rows;
     q->block_columns = columns;
     return FRIT_OK;
+}
+
+// activation_scheme is "dynamic" or "static"; without one, inputs are not quantized.
+static frit_status read_fp8(frit_hf_quant *q, const json_t *config)
+{
+    const json_t *scheme = json_object_get(config, "activation_scheme");
+    if (json_is_string(scheme)) FRIT_TRY(note_fp8_inputs(q));
+    return read_block(q, json_object_get(config, "weight_block_size"));
+}
+
+static frit_status read_fbgemm(frit_hf_quant *q, const json_t *config)
+{
+    (void)config;
+    FRIT_TRY(note_fp8_inputs(q));
+    return read_block(q, NULL);
 }
 
 static frit_status read_gptq(frit_hf_quant *q, const json_t *config)
@@ -99,9 +119,13 @@ static frit_status read_compressed(frit_hf_quant *q, const json_t *config)
     if (!is_packed && strcmp(format, "float-quantized") != 0 && strcmp(format, "int-quantized") != 0 &&
         strcmp(format, "naive-quantized") != 0)
         return refuse(q->hf, "format", format, "pack-quantized, float-quantized, int-quantized and naive-quantized");
+    bool has_fp8_inputs = false;
     json_object_foreach(groups, name, group)
     {
-        const json_t *other = json_object_get(group, "weights");
+        const json_t *other = json_object_get(group, "weights"), *inputs = json_object_get(group, "input_activations");
+        const char *kind = json_string_value(json_object_get(inputs, "type"));
+        has_fp8_inputs =
+            kind && strcmp(kind, "float") == 0 && json_integer_value(json_object_get(inputs, "num_bits")) == 8;
         if (weights && !json_equal(weights, other))
             return frit_fail_file(FRIT_E_UNSUPPORTED,
                                   "%s: the groups of quantization_config.config_groups differ, expected equal settings",
@@ -116,19 +140,16 @@ static frit_status read_compressed(frit_hf_quant *q, const json_t *config)
         return read_group(q, weights, 0);
     }
     const json_t *block = json_object_get(weights, "block_structure");
-    json_t *as_fp8 = json_object();
-    if (json_is_array(block)) json_object_set(as_fp8, "weight_block_size", (json_t *)(uintptr_t)block);
-    const frit_status status = read_fp8(q, as_fp8);
-    json_decref(as_fp8);
-    return status;
+    if (has_fp8_inputs) FRIT_TRY(note_fp8_inputs(q));
+    return read_block(q, json_is_array(block) ? block : NULL);
 }
 
 static const struct {
     const char *method;
     frit_status (*read)(frit_hf_quant *quant, const json_t *config);
 } methods[] = {
-    {"fp8", read_fp8},   {"fbgemm_fp8", read_fp8}, {"compressed-tensors", read_compressed},
-    {"gptq", read_gptq}, {"awq", read_awq},        {"mxfp4", read_mxfp4},
+    {"fp8", read_fp8},   {"fbgemm_fp8", read_fbgemm}, {"compressed-tensors", read_compressed},
+    {"gptq", read_gptq}, {"awq", read_awq},           {"mxfp4", read_mxfp4},
 };
 
 // ------------------------------------------------------------------------------------- reading

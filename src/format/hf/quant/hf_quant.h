@@ -7,8 +7,8 @@
 //     mxfp4                        gate_up_proj_blocks, gate_up_proj_scales                   hf_quant_mxfp4.c
 //
 // Each group becomes one tensor, whose rows are computed when they are read (format/rows.h), in the type that the
-// configuration gives for weights (default f32). MXFP4 stays MXFP4. A weight is quantized if its name and type say so;
-// lists of modules that are not quantized are not read.
+// configuration gives for weights (default f32). MXFP4 stays MXFP4, and F8_E4M3 becomes fp8_128 where that is exact. A
+// weight is quantized if its name and type say so; lists of modules that are not quantized are not read.
 #pragma once
 #include "format/hf/hf.h"
 #include "format/rows.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Numbers of eight bits (F8_E4M3 or I8) times a scale: one for the tensor, one for each row, or one for each block of
-// rows and columns.
+// rows and columns. Matrices of F8_E4M3 become fp8_128, without loss, if no 128 columns have two scales.
 #include "format/hf/quant/hf_quant.h"
+#include "quant/blocks.h"
 
 #include <stdio.h>
 
@@ -14,6 +15,27 @@ typedef struct scaled {
     const frit_dtype_info *to;
 } scaled;
 
+// The index of the first scale of a row of codes.
+static int64_t first_scale(const scaled *s, int64_t row)
+{
+    return (row / s->n_rows * s->scale_rows + row % s->n_rows / s->block_rows) * s->scale_columns;
+}
+
+static void make_blocks(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
+{
+    enum { N = sizeof((frit_block_fp8_128){0}.qs) };
+    const scaled *s = (const scaled *)recipe;
+    frit_block_fp8_128 *block = (frit_block_fp8_128 *)(void *)rows;
+    (void)scratch;
+    for (int64_t i = begin; i < begin + n; i++) {
+        const uint8_t *codes = (const uint8_t *)recipe->parts[0].data + i * s->n_columns;
+        for (int64_t k = 0; k < s->n_columns; k += N, block++) {
+            block->d = frit_hf_number_at(&recipe->parts[1], first_scale(s, i) + k / s->block_columns);
+            memcpy(block->qs, codes + k, N);
+        }
+    }
+}
+
 static void make_rows(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
 {
     const scaled *s = (const scaled *)recipe;
@@ -21,9 +43,8 @@ static void make_rows(const frit_recipe *recipe, int64_t begin, int64_t n, uint8
     float *values = (float *)(void *)scratch;
     for (int64_t i = begin; i < begin + n; i++, rows += row_bytes) {
         const uint8_t *codes = (const uint8_t *)recipe->parts[0].data + i * s->n_columns;
-        const int64_t line = i / s->n_rows * s->scale_rows + i % s->n_rows / s->block_rows;
         for (int64_t k = 0; k < s->n_columns;) {
-            const float scale = frit_hf_number_at(&recipe->parts[1], line * s->scale_columns + k / s->block_columns);
+            const float scale = frit_hf_number_at(&recipe->parts[1], first_scale(s, i) + k / s->block_columns);
             const int64_t rest = s->n_columns - k, end = k + (rest < s->block_columns ? rest : s->block_columns);
             for (; k < end; k++) values[k] = scale * (s->f8 ? s->f8[codes[k]] : (float)(int8_t)codes[k]);
         }
@@ -81,13 +102,16 @@ static frit_status make(const frit_hf_quant *q, const frit_safetensors_entry *co
                               codes->name, frit_tensor_shape_text(tensor, found),
                               frit_tensor_shape_text(&parts[1], scales));
     }
-    s->base = (frit_recipe){.make = make_rows,
+    const int64_t unit = frit_dtype_get(FRIT_DTYPE_FP8_128)->block_elems;
+    const bool is_kept =
+        is_f8 && s->n_columns % unit == 0 && (s->block_columns == s->n_columns || s->block_columns % unit == 0);
+    s->base = (frit_recipe){.make = is_kept ? make_blocks : make_rows,
                             .parts = parts,
                             .n_parts = 2,
                             .scratch_bytes = (size_t)s->n_columns * sizeof(float) / 16 * 16 + 16};
     s->f8 = is_f8 ? q->f8 : NULL;
-    s->to = frit_dtype_get(q->dtype);
-    tensor->dtype = q->dtype;
+    tensor->dtype = is_kept ? FRIT_DTYPE_FP8_128 : q->dtype;
+    s->to = frit_dtype_get(tensor->dtype);
     tensor->data = NULL;
     tensor->recipe = &s->base;
     tensor->n_bytes = (uint64_t)frit_tensor_n_rows(tensor) * frit_tensor_row_bytes(tensor);
