@@ -70,6 +70,7 @@ typedef struct frit_device_options {
     bool deterministic;
     bool in_place;                      // floats are read from the mapped files, and not copied for speed
     bool coarse;                        // products with floats may round their inputs to bf16 if that is faster
+    bool fp8_inputs;                    // products with fp8_128 weights may round their inputs to fp8
     frit_stores *stores;                // the model's stores, which devices share; NULL: the device has its own
     const frit_device_target *target;   // opens this GPU instead of one of the machine; NULL: none
     // The backend's device `number`: one of n_members of a group, or alone if n_members is 1. n_members 0: the backend

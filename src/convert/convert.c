@@ -220,6 +220,7 @@ static bool is_replaced(const conversion *c, frit_str key)
         return !c->is_gguf || frit_convert_changes(&c->types);
     if (c->types.importance && strncmp(key.ptr, "quantize.imatrix.", key.len < 17 ? key.len : 17) == 0) return true;
     if (frit_convert_changes(&c->types) && is_label(key)) return true;   // labels describe how the source was made
+    if (frit_str_is(key, "frit.product_inputs")) return true;   // of fp8 folders, whose weights get another type
     return !c->is_gguf && frit_str_is(key, "tokenizer.ggml.model");
 }
 

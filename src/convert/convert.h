@@ -62,6 +62,9 @@ typedef struct frit_convert_types {
     void *planned_ctx;
 } frit_convert_types;
 
+// True for "fp8" and "fp8_weights", names of models in memory: matrices become fp8_128. *has_inputs: inputs of their
+// products may be rounded to fp8 too.
+bool frit_convert_is_fp8(const char *name, bool *has_inputs);
 // Finds the type or mix that an option names. NULL: types stay.
 frit_status frit_convert_find_types(const char *name, frit_convert_types *types);
 bool frit_convert_changes(const frit_convert_types *types);   // true if types change

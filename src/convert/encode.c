@@ -32,7 +32,8 @@ static frit_dtype type_of(encoding *e, size_t i)
     source.dtype = e->from[i];
     if (!is_mixed || !frit_convert_is_mixed(&source)) {
         const frit_dtype type = frit_convert_type(&source, is_mixed ? FRIT_DTYPE_COUNT : e->types->wanted, e->is_gguf);
-        if (frit_convert_changes(e->types) && !is_mixed && frit_convert_is_matrix(&source))
+        const bool stays = e->types->wanted == FRIT_DTYPE_FP8_128 && type == source.dtype;
+        if (frit_convert_changes(e->types) && !is_mixed && !stays && frit_convert_is_matrix(&source))
             frit_fallbacks_add(&e->fallbacks, tensor->name, e->types->wanted, type);
         return type;
     }

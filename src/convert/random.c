@@ -20,7 +20,8 @@ enum { PIECE = 256, N_PIECES = 512 };   // numbers, a multiple of every type's b
 
 static const double spread = 0.02;   // standard deviation of weights around 0, and of factors around 1
 
-// A mix like q4_k_m. For types coarser than q6_k the output is q6_k.
+// A mix like q4_k_m. For types coarser than q6_k the output is q6_k. fp8 and fp8_weights are like folders of fp8
+// weights, whose token table and output are not quantized, made for inputs in fp8 or not.
 typedef struct mix {
     const char *name;
     frit_dtype base, fine, output;   // fine: for attn_v and ffn_down in some layers
@@ -30,6 +31,8 @@ typedef struct mix {
 static const mix mixes[] = {
     {"q4_k_m", FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q6_K, 15},
     {"q5_k_m", FRIT_DTYPE_Q5_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q6_K, 17},
+    {"fp8", FRIT_DTYPE_FP8_128, FRIT_DTYPE_FP8_128, FRIT_DTYPE_BF16, -1},
+    {"fp8_weights", FRIT_DTYPE_FP8_128, FRIT_DTYPE_FP8_128, FRIT_DTYPE_BF16, -1},
 };
 
 typedef struct maker {
@@ -184,7 +187,7 @@ static frit_status find_mix(maker *m, const char *name)
     }
     frit_dtype type;
     if (frit_convert_find_type(name, &type) != FRIT_OK || !has_encoder(type))
-        return frit_fail(FRIT_E_INVALID, "%s, q4_k_m or q5_k_m", frit_error());
+        return frit_fail(FRIT_E_INVALID, "%s, q4_k_m, q5_k_m or fp8", frit_error());
     const frit_dtype output = bits_of(type) < bits_of(FRIT_DTYPE_Q6_K) ? FRIT_DTYPE_Q6_K : type;
     m->mix = (mix){name, type, type, output, frit_file_type_id(type)};
     return FRIT_OK;
@@ -217,6 +220,8 @@ static frit_dtype type_of(const maker *m, const frit_listed_tensor *listed, cons
         wanted = type_in_layer(m, offset, listed->i_layer);
     else if (offset == offsetof(frit_weights, lm_head) || (is_table && m->is_tied))
         wanted = m->mix.output;
+    else if (wanted == FRIT_DTYPE_FP8_128)
+        wanted = FRIT_DTYPE_BF16;
     return frit_convert_type(tensor, wanted, false);
 }
 
@@ -290,7 +295,8 @@ static frit_status add_meta(maker *m, int32_t n_layers)
                      type = {.type = FRIT_VALUE_U32, .u = (uint64_t)m->mix.file_type},
                      layers = {.type = FRIT_VALUE_U32, .u = (uint64_t)n_layers};
     FRIT_TRY(frit_meta_add(meta, frit_str_of("general.quantization_version"), version));
-    FRIT_TRY(frit_meta_add(meta, frit_str_of("general.file_type"), type));
+    if (strcmp(m->mix.name, "fp8") == 0) FRIT_TRY(frit_meta_add_text(meta, "frit.product_inputs", "fp8"));
+    if (m->mix.file_type >= 0) FRIT_TRY(frit_meta_add(meta, frit_str_of("general.file_type"), type));
     FRIT_TRY(add_value(m, "block_count", strlen("block_count"), layers));
     FRIT_TRY(add_keys(m, m->row->keys));
     return m->is_whole ? FRIT_OK : add_keys(m, m->row->keys_cut);

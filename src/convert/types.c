@@ -83,11 +83,18 @@ bool frit_convert_is_matrix(const frit_tensor *tensor)
     return is_number(tensor) && !is_small(tensor);
 }
 
+// True for the token table and the output matrix, which folders of fp8 weights have in another type.
+static bool is_text_matrix(const char *name)
+{
+    return strcmp(name, "token_embd.weight") == 0 || strcmp(name, "output.weight") == 0;
+}
+
 frit_dtype frit_convert_type(const frit_tensor *tensor, frit_dtype wanted, bool is_gguf)
 {
     if (!is_number(tensor)) return tensor->dtype;
     if (is_small(tensor)) return is_gguf ? tensor->dtype : FRIT_DTYPE_F32;
-    if (wanted == FRIT_DTYPE_COUNT) return tensor->dtype;
+    if (wanted == FRIT_DTYPE_FP8_128 && is_text_matrix(tensor->name)) return tensor->dtype;
+    if (wanted == FRIT_DTYPE_COUNT) return frit_dtype_is_of_files(tensor->dtype) ? tensor->dtype : FRIT_DTYPE_BF16;
     return frit_convert_fit(wanted, tensor->shape[tensor->n_dims - 1], false);
 }
 
@@ -135,10 +142,21 @@ frit_status frit_convert_find_type(const char *name, frit_dtype *dtype)
     return frit_fail(FRIT_E_INVALID, "type is '%.40s', expected one of %s", name, names);
 }
 
+bool frit_convert_is_fp8(const char *name, bool *has_inputs)
+{
+    *has_inputs = name && strcmp(name, "fp8") == 0;
+    return *has_inputs || (name && strcmp(name, "fp8_weights") == 0);
+}
+
 frit_status frit_convert_find_types(const char *name, frit_convert_types *types)
 {
     *types = (frit_convert_types){.wanted = FRIT_DTYPE_COUNT};
     types->mix.output = types->mix.table = FRIT_DTYPE_COUNT;
+    bool has_inputs;
+    if (frit_convert_is_fp8(name, &has_inputs)) {   // for models in memory; the writer of GGUF refuses it
+        types->wanted = FRIT_DTYPE_FP8_128;
+        return FRIT_OK;
+    }
     const frit_status status = frit_convert_find_type(name, &types->wanted);
     if (status == FRIT_OK) return FRIT_OK;
     types->wanted = FRIT_DTYPE_COUNT;

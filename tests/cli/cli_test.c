@@ -61,7 +61,7 @@ static void bench_refuses_what_is_no_list(void **state)
     expect("bench -p 1-256 -d 1-256 -t 1-256", NULL, 2, NULL, "the lists have more than 65536 combinations");
     expect("bench --random qwen3", NULL, 2, NULL, "unknown shape 'qwen3'; the nearest are qwen3-0.6b");
     expect("bench --random llama-1b --layers 17", NULL, 2, NULL, "llama-1b has 16 layers, 17 are requested");
-    expect("bench --random llama-1b --type q9", NULL, 2, NULL, "nvfp4, q4_k_m or q5_k_m");
+    expect("bench --random llama-1b --type q9", NULL, 2, NULL, "nvfp4, q4_k_m, q5_k_m or fp8");
     expect("bench --random llama-1b model.gguf", NULL, 2, NULL, "none can be named beside it");
     expect("bench --layers 2", NULL, 2, NULL, "bench: --layers is an option of --random");
     expect("bench --save a.gguf", NULL, 2, NULL, "bench: --save is an option of --random");

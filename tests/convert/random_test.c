@@ -204,7 +204,7 @@ static void what_is_no_shape_is_refused(void **state)
     assert_fails(frit_random_write(path, &(frit_random_options){.shape = "llama-1b", .n_layers = -1}), FRIT_E_INVALID,
                  "-1 are requested");
     assert_fails(frit_random_write(path, &(frit_random_options){.shape = "llama-1b", .type = "i32"}), FRIT_E_INVALID,
-                 "nvfp4, q4_k_m or q5_k_m");
+                 "nvfp4, q4_k_m, q5_k_m or fp8");
     assert_int_equal(access(path, F_OK), -1);
     assert_fails(frit_random_write("/no/such/folder/a.gguf", &(frit_random_options){.shape = "llama-1b"}),
                  FRIT_E_NOT_FOUND, "/no/such/folder/a.gguf");

@@ -71,6 +71,8 @@ static frit_status change_type(opening *o)
 {
     frit_model *model = o->model;
     frit_convert_types types;
+    bool has_fp8_inputs;
+    if (frit_convert_is_fp8(o->options->type, &has_fp8_inputs)) model->fp8_inputs = has_fp8_inputs;
     FRIT_TRY(frit_convert_find_types(o->options->type, &types));
     if (!frit_convert_changes(&types) || model->ckpt->n_tensors == 0) return FRIT_OK;
     const bool is_gguf = strncmp(model->ckpt->format, "GGUF", 4) == 0;
@@ -145,6 +147,15 @@ static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *op
                               o->path, (long long)n_parts);
     }
     return open_path(o, options);
+}
+
+static frit_status read_inputs(frit_model *model)
+{
+    frit_str inputs;
+    bool found;
+    FRIT_TRY(frit_meta_get_text(&model->ckpt->meta, "frit.product_inputs", &inputs, &found));
+    model->fp8_inputs = found && frit_str_is(inputs, "fp8");
+    return FRIT_OK;
 }
 
 // Reads the vocabulary from the metadata, or from the files beside the weights.
@@ -261,6 +272,7 @@ static frit_status open_model(opening *o)
         .log = &model->log,
     };
     FRIT_TRY(open_checkpoint(o, &options));
+    FRIT_TRY(read_inputs(model));
     model->vocab_only = o->options->vocab_only || model->ckpt->n_tensors == 0;
     FRIT_TRY(frit_model_set_rope(model->ckpt, o->options));
     FRIT_TRY(change_type(o));

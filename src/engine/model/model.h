@@ -33,6 +33,7 @@ struct frit_model {
     frit_stores *stores;             // packed weights, which engines share
     bool floats_in_place;            // engines copy no floats of files, because they are short-lived
     bool floats_coarse;   // engines may round the inputs of products with floats; for sampled texts and covariance
+    bool fp8_inputs;      // engines may round the inputs of products with fp8_128 weights to fp8
     bool loads_late;      // engines load weights when a plan is made, because few layers run
     frit_lock *trie_lock;
     // Prefix trees of the vocabulary for grammars, made when first needed (model_grammar.c). In [1] and [2] marks of

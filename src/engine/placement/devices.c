@@ -137,6 +137,7 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .deterministic = options->deterministic,
                                         .in_place = model->floats_in_place,
                                         .coarse = model->floats_coarse,
+                                        .fp8_inputs = model->fp8_inputs,
                                         .stores = model->stores,
                                         .target = target,
                                         .log = &model->log};
