@@ -210,6 +210,8 @@ static void layers_of_experts_are_those_of_the_reference(void **state)
         {.dtype = FRIT_DTYPE_MXFP4, .n = 288, .n_ff = 96, .n_experts = 32, .n_used = 2, .n_rows = 30, .is_apart = true},
         {.dtype = FRIT_DTYPE_BF16, .n = 96, .n_ff = 288, .n_experts = 64, .n_used = 2, .n_rows = 17},
         {.dtype = FRIT_DTYPE_F32, .n = 64, .n_ff = 64, .n_experts = 32, .n_used = 3, .n_rows = 50},
+        {.dtype = FRIT_DTYPE_FP8_128, .n = 128, .n_ff = 128, .n_experts = 32, .n_used = 2, .n_rows = 5},
+        {.dtype = FRIT_DTYPE_FP8_128, .n = 128, .n_ff = 128, .n_experts = 32, .n_used = 2, .n_rows = 30},
     };
     for (size_t i = 0; i < FRIT_COUNT(layers); i++) check_layer(&layers[i], (int)i);
 }

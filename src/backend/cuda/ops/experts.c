@@ -11,6 +11,7 @@
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/experts_rows.h"
 #include "backend/cuda/ops/ops.h"
+#include "backend/cuda/ops/product.h"
 #include "backend/cuda/weights/weights.h"
 
 #include <stdlib.h>
@@ -95,9 +96,8 @@ bool frit_cuda_experts_fit(const frit_node *node)
 {
     const experts e = describe_experts(node);
     if (!is_stack(e.first) || (e.second && (!is_stack(e.second) || e.second->dtype != e.first->dtype))) return false;
-    const bool is_16_bits =
-        e.first->dtype == FRIT_DTYPE_F32 || e.first->dtype == FRIT_DTYPE_F16 || e.first->dtype == FRIT_DTYPE_BF16;
-    return node->adapts == 0 && e.k % 32 == 0 && e.k <= (is_16_bits ? 8192 : 32768) &&
+    const int64_t most = frit_cuda_is_16_bits(e.first->dtype) ? 8192 : 32768;
+    return node->adapts == 0 && e.k % 32 == 0 && e.k <= most &&
            e.n % (e.second ? FRIT_TILE_ROWS / 2 : FRIT_TILE_ROWS) == 0 &&
            (!e.route || n_experts_of(e.route) <= MOST_EXPERTS);
 }

@@ -17,17 +17,17 @@ static int stage_bytes_of(const frit_cuda_product *p)
     return a > b ? a : b;
 }
 
-// True if weights are multiplied in f16 or bf16, not as integer codes.
-static bool is_16_bits(frit_dtype dtype)
+bool frit_cuda_is_16_bits(frit_dtype dtype)
 {
-    return dtype == FRIT_DTYPE_F16 || dtype == FRIT_DTYPE_BF16 || dtype == FRIT_DTYPE_F32;
+    return dtype == FRIT_DTYPE_F16 || dtype == FRIT_DTYPE_BF16 || dtype == FRIT_DTYPE_F32 ||
+           dtype == FRIT_DTYPE_FP8_128;
 }
 
 // As phase.cuh lays it out. A static_assert of product.cu compares them.
 static int shared_bytes(const frit_cuda_product *p, int parts, int groups, int warps, int stages)
 {
     const int blocks = (p->k / parts + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS;
-    const int block_bytes = is_16_bits(p->segments[0].dtype) ? 512 : 256;
+    const int block_bytes = frit_cuda_is_16_bits(p->segments[0].dtype) ? 512 : 256;
     const int x = 2 * p->rows * (blocks * block_bytes + 64), sums = p->rows * blocks * 80;
     const int partial = groups * 2 * warps * p->rows * 16 * 4, squares = groups * warps * p->rows * 4 + 8;
     return groups * warps * stages * (stage_bytes_of(p) + 8) + x + sums + partial + squares;
@@ -39,12 +39,12 @@ static int shared_bytes(const frit_cuda_product *p, int parts, int groups, int w
 static void choose(const frit_cuda_product *p, int parts, int limit, int *groups, int *warps, int *stages)
 {
     const int least = *stages ? *stages : 2;
-    const bool is_heavy = is_16_bits(p->segments[0].dtype) || p->rows > 8;
+    const bool is_heavy = frit_cuda_is_16_bits(p->segments[0].dtype) || p->rows > 8;
     if (!*groups) *groups = !*warps && !is_heavy && shared_bytes(p, parts, 2, 8, least) <= limit ? 2 : 1;
     if (!*warps) *warps = shared_bytes(p, parts, *groups, 8, least) <= limit ? 8 : 4;
     if (*stages) return;
     *stages = 2;
-    const int most = is_16_bits(p->segments[0].dtype) ? 3 : 2;
+    const int most = frit_cuda_is_16_bits(p->segments[0].dtype) ? 3 : 2;
     while (*stages < most && shared_bytes(p, parts, *groups, *warps, *stages + 1) <= limit) ++*stages;
 }
 
@@ -60,9 +60,10 @@ static frit_status check_shape(const frit_cuda_product *p)
             return frit_fail(FRIT_E_UNSUPPORTED, "weights of type %s have no tiles for GPUs yet",
                              frit_dtype_get(segment->dtype)->name);
     }
-    const bool is_alone = is_16_bits(p->segments[0].dtype) || is_16_bits(p->segments[1].dtype);
+    const bool is_alone = frit_cuda_is_16_bits(p->segments[0].dtype) || frit_cuda_is_16_bits(p->segments[1].dtype);
     if (p->segments[1].n_tiles && is_alone && p->segments[0].dtype != p->segments[1].dtype)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a decode product has %s and %s weights; expected f32, f16 or bf16 alone",
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "a decode product has %s and %s weights; expected f32, f16, bf16 or fp8_128 alone",
                          frit_dtype_get(p->segments[0].dtype)->name, frit_dtype_get(p->segments[1].dtype)->name);
     const frit_cuda_heads *h = &p->heads;
     if (p->epilogue == FRIT_GPU_QKV && (h->head_size % 16 || h->head_size < 16))
@@ -151,10 +152,10 @@ frit_status frit_cuda_product_kernel(const frit_cuda_product *p, const frit_cuda
         {"WARPS", warps},
         {"GROUPS", groups},
         {"STAGE_BYTES", stage_bytes_of(p)},
-        {"IS_16_BITS", is_16_bits(p->segments[0].dtype)},
-        {"OPEN_STAGES", p->open_stages                     ? p->open_stages
-                        : is_16_bits(p->segments[0].dtype) ? stages
-                                                           : 1},
+        {"IS_16_BITS", frit_cuda_is_16_bits(p->segments[0].dtype)},
+        {"OPEN_STAGES", p->open_stages                               ? p->open_stages
+                        : frit_cuda_is_16_bits(p->segments[0].dtype) ? stages
+                                                                     : 1},
         {"STAGES", stages},
         {"GRID", grid},
         {"SHARED_BYTES", n_shared},

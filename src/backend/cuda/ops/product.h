@@ -47,6 +47,8 @@ typedef struct frit_cuda_product {
     bool copies_by_thread;     // cp.async instead of bulk copies; always before sm_90
 } frit_cuda_product;
 
+// True if weights of the type are multiplied in f16 or bf16, not as integer codes.
+bool frit_cuda_is_16_bits(frit_dtype dtype);
 void frit_cuda_define_heads(frit_cuda_kernel *kernel, const frit_cuda_heads *heads);
 // Fills in the kernel's file, defines and launch shape. FRIT_E_UNSUPPORTED: no tiles for the type, more rows or
 // columns than shared memory takes, or an unknown shape.

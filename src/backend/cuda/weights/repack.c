@@ -106,6 +106,15 @@ static float value_nvfp4(const uint8_t *head, const uint8_t *tail, int k, unsign
     return (float)frit_fp4_levels[code] * frit_ue4m3_half(head[k / 16]);
 }
 
+static float value_fp8_128(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
+{
+    const uint8_t byte = (uint8_t)code;
+    float value;
+    (void)tail;
+    frit_decode_fp8(&byte, &value, 1);
+    return frit_float_of_bits(frit_word_at(head + k / 128 * 4)) * value;
+}
+
 static float value_bytes(const uint8_t *head, const uint8_t *tail, int k, unsigned code)
 {
     (void)tail;

@@ -27,7 +27,7 @@ static const frit_tensor *stack_of(const frit_node *node, int source)
 {
     const frit_node *leaf = frit_node_storage(node->src[source]);
     const frit_tensor *tensor = leaf->op == FRIT_OP_WEIGHT ? leaf->tensor : NULL;
-    return tensor && tensor->n_dims == 3 && tensor->shape[0] <= MOST_EXPERTS && frit_tile_format_of(tensor->dtype)
+    return tensor && tensor->n_dims == 3 && tensor->shape[0] <= MOST_EXPERTS && frit_webgpu_has_tiles(tensor->dtype)
                ? tensor
                : NULL;
 }

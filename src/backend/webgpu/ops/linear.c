@@ -20,7 +20,7 @@ static const frit_tensor *matrix_of(const frit_node *node)
 static bool has_tiles(const frit_node *node)
 {
     const frit_node *storage = frit_node_storage(node);
-    return storage->op == FRIT_OP_WEIGHT && frit_tile_format_of(storage->tensor->dtype);
+    return storage->op == FRIT_OP_WEIGHT && frit_webgpu_has_tiles(storage->tensor->dtype);
 }
 
 static bool has_bias(const frit_node *node)

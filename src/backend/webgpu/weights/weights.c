@@ -207,6 +207,11 @@ static uint64_t most_bytes(const frit_webgpu_device *d)   // of a buffer that ke
     return limits->storage_binding_bytes < limits->buffer_bytes ? limits->storage_binding_bytes : limits->buffer_bytes;
 }
 
+bool frit_webgpu_has_tiles(frit_dtype dtype)
+{
+    return frit_tile_format_of(dtype) && dtype != FRIT_DTYPE_FP8_128;
+}
+
 bool frit_webgpu_fits_one(const frit_webgpu_device *d, const frit_webgpu_matrices *m)
 {
     return (uint64_t)row_tiles(m) * row_tile_bytes(m->list[0]) <= most_bytes(d);

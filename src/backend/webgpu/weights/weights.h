@@ -17,6 +17,8 @@ frit_status frit_webgpu_tensor_get(frit_webgpu_device *device, const frit_tensor
 // Loads tiles of matrices of one type and width.
 frit_status frit_webgpu_matrices_get(frit_webgpu_device *device, const frit_webgpu_matrices *matrices,
                                      const frit_webgpu_tensor **out);
+// True if kernels read tiles of the type.
+bool frit_webgpu_has_tiles(frit_dtype dtype);
 // True if the tiles of all matrices fit into one buffer.
 bool frit_webgpu_fits_one(const frit_webgpu_device *device, const frit_webgpu_matrices *matrices);
 // Returns the revolutions (kernels/rope.wgsl) of frequencies [n], divided by factors [n], which may be NULL.

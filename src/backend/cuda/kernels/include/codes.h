@@ -164,6 +164,12 @@ static inline unsigned frit_code_nvfp4(frit_bytes b, int k, frit_bytes grid)
     return b[k / 64 * 36 + 4 + k % 64 / 16 * 8 + k % 8] >> k % 16 / 8 * 4 & 15;
 }
 
+static inline unsigned frit_code_fp8_128(frit_bytes b, int k, frit_bytes grid)
+{
+    (void)grid;
+    return b[k / 128 * 132 + 4 + k % 128];
+}
+
 // The following types become signed bytes with an f32 scale for each 16.
 
 static inline unsigned frit_signed_level(int level, unsigned is_minus)
@@ -284,6 +290,11 @@ static inline unsigned frit_pair_at(frit_bytes b, int i, int n, int n_bytes)
 static inline unsigned frit_head_q4_0(frit_bytes b, int i, int n)
 {
     return frit_pair_at(b, i, n, 18);
+}
+
+static inline unsigned frit_head_fp8_128(frit_bytes b, int i, int n)   // f32 of two blocks
+{
+    return i / 4 * 128 < n ? b[i / 4 * 132 + i % 4] : 0;
 }
 
 static inline unsigned frit_head_q8_0(frit_bytes b, int i, int n)

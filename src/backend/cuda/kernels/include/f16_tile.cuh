@@ -264,3 +264,40 @@ template <int TYPE> struct f16_tile<TYPE, 16> {
         }
     }
 };
+
+// Codes are exact in f16. Their scale is the sum of two f16, so that a weight is rounded about once.
+template <> struct f16_tile<TYPE_FP8_128, 8> {
+    enum { times = HALF_MATH ? 16 : 1 };
+    float scales[2][2];   // [row][128 columns]
+    u32 d[2], rest[2];
+    uint4 codes[2];
+    DEVICE void load(const char *tile, int lane)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                scales[h][half] = scale_of_e4m3(tile, lane / 4 + h * 8, half) * (256 * times);
+    }
+    DEVICE void pair(const char *tile, int lane, int pair)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const float scale = scales[h][pair / 2];
+            codes[h] = ((const uint4 *)tile)[pair * 64 + h * 32 + lane];
+            d[h] = pack_half2(scale, scale);
+            const float lost = scale - low_half(d[h]);
+            rest[h] = pack_half2(lost, lost);
+        }
+    }
+    DEVICE void fragment(int, int odd, int s, u32 (&a)[4]) const
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const u32 two = halves_of_e4m3(word_of(codes[h], odd * 2 + s), i);
+                a[i * 2 + h] = fma_half2(two, d[h], fma_half2(two, rest[h], 0x80008000u));
+            }
+    }
+};

@@ -271,6 +271,21 @@ template <> struct scales_of<TYPE_NVFP4> : scales_without_mins {
     }
 };
 
+// ------------------------------------------------------------------------------- e4m3
+
+// Two of four codes of e4m3 as f16, divided by 256: shifted into the fields of f16 they are exact.
+DEVICE u32 halves_of_e4m3(u32 codes, bool is_upper)
+{
+    const u32 pair = __byte_perm(codes, 0, is_upper ? 0x3424 : 0x1404);   // in the upper bytes of 16 bits each
+    return (pair & 0x80008000u) | (pair >> 1 & 0x3f803f80u);
+}
+
+// The scale of 128 columns of a row.
+DEVICE float scale_of_e4m3(const char *tile, int row, int half)
+{
+    return ((const float *)(tile + tile_of<TYPE_FP8_128>::head_at))[row * 2 + half];
+}
+
 // ------------------------------------------------------------------------------- levels of a lane
 
 // Subtracted from codes to get signed levels.

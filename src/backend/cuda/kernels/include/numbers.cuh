@@ -38,6 +38,17 @@ template <int TYPE> DEVICE void numbers_of(const char *tile, int row, int g, int
             const float4 four = ((const float4 *)tile)[((g * 2 + s) * 2 + h) * 32 + row % 8 * 4 + t];
             v[t * 4] = four.x, v[t * 4 + 1] = four.y, v[t * 4 + 2] = four.z, v[t * 4 + 3] = four.w;
         }
+    } else if constexpr (TYPE == TYPE_FP8_128) {
+        const float scale = scale_of_e4m3(tile, row, g / 4) * 256;
+#pragma unroll
+        for (int t = 0; t < 4; t++) {
+            const u32 codes = codes_at<TYPE>(tile, row % 8 * 4 + t, h, g, s);
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const u32 two = halves_of_e4m3(codes, i);
+                v[t * 4 + i * 2] = scale * low_half(two), v[t * 4 + i * 2 + 1] = scale * high_half(two);
+            }
+        }
     } else {
         scales_of<TYPE> scales;
         scales.load(tile, row);

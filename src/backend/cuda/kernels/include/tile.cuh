@@ -270,7 +270,45 @@ template <int NB> DEVICE void tile_q4_0(const char *tile, int lane, const column
     }
 }
 
-// ------------------------------------------------------------------------------- 16-bit numbers
+// ------------------------------------------------------------------------------- numbers of 8 and 16 bits
+
+// Codes become f16, exactly. Activations are as for 16 bits; sums of 128 columns are multiplied by their scale.
+template <int NB> DEVICE void tile_fp8_128(const char *tile, int lane, const columns (&c)[NB], sums_of<NB> &sums)
+{
+    frag all[NB];
+#pragma unroll
+    for (int b = 0; b < NB; b++) all[b] = no_frag();
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        frag part[NB], rest[NB];
+#pragma unroll
+        for (int b = 0; b < NB; b++) part[b] = rest[b] = no_frag();
+#pragma unroll
+        for (int pair = half * 2; pair < half * 2 + 2; pair++) {
+            const uint4 w = ((const uint4 *)tile)[pair * 64 + lane], v = ((const uint4 *)tile)[pair * 64 + 32 + lane];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {   // group i / 2 of the pair, step i % 2
+                const u32 a0 = halves_of_e4m3(word_of(w, i), false), a1 = halves_of_e4m3(word_of(v, i), false),
+                          a2 = halves_of_e4m3(word_of(w, i), true), a3 = halves_of_e4m3(word_of(v, i), true);
+#pragma unroll
+                for (int b = 0; b < NB; b++) {
+                    const int at = (pair * 2 + i / 2) * 64 + i % 2 * 8;
+                    const uint2 x = *(const uint2 *)(c[b].x + at), low = *(const uint2 *)(c[b].low + at);
+                    part[b] = mma_f16(a0, a1, a2, a3, x.x, x.y, part[b]);
+                    rest[b] = mma_f16(a0, a1, a2, a3, low.x, low.y, rest[b]);
+                }
+            }
+        }
+        const float d = scale_of_e4m3(tile, lane / 4, half) * 256, d8 = scale_of_e4m3(tile, lane / 4 + 8, half) * 256;
+#pragma unroll
+        for (int b = 0; b < NB; b++) {
+            add_scaled(part[b], rest[b], 1, 1);
+            add_scaled(all[b], part[b], d, d8);
+        }
+    }
+#pragma unroll
+    for (int b = 0; b < NB; b++) add_tile(sums.v[b], all[b], c[b]);
+}
 
 // An activation is the sum of two numbers of the weights' type, which together have enough bits.
 template <int NB, bool IS_BF16>

@@ -107,6 +107,8 @@ DEVICE void tile_product(const char *tile, int lane, const columns (&c)[NB], sum
         tile_16_bits<NB, false>(tile, lane, c, sums);
     else if constexpr (TYPE == TYPE_BF16)
         tile_16_bits<NB, true>(tile, lane, c, sums);
+    else if constexpr (TYPE == TYPE_FP8_128)
+        tile_fp8_128<NB>(tile, lane, c, sums);
     else if constexpr (TYPE == TYPE_F32)
         tile_f32<NB>(tile, lane, c, sums);
     else
