@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Attention of prompts. A block of threads computes up to 64 consecutive rows of a sequence for one query head, 16 rows
-// in each of its four warps. Pages of keys and values are copied to shared memory two at a time, ahead of their use.
-// The softmax is online: each row has the largest score so far, and sums relative to it.
+// Attention of prompts. A block of threads computes up to 64 consecutive rows of a sequence for HEADS_AT_ONCE query
+// heads that share keys, 16 rows of a head in each of its warps. Pages of keys and values are copied to shared memory
+// two at a time, ahead of their use. The softmax is online: each row has the largest score so far, and sums relative to
+// it.
 //
 // Keys are stored so that 16-byte units of neighbouring positions lie in different banks; values are conflict free
 // as they are (cache.cuh). Pages of other types are copied as they are, and the block converts two of them to f16 in
-// the same order before its warps read them.
+// the same order. With two HALF_STAGES it converts the next two pages while the tensor cores multiply: the warps of the
+// second head multiply first and then convert, those of the first head the other way round.
 //
 // With SHARED_PARTS, a tile has rows of several sequences that begin with the same pages (frit_shared_tile). A block
 // computes a part of these pages, and writes sums that attend.cu joins with those of a row's own pages.
 //
-// Grid: tiles of rows, HEADS; with SHARED_PARTS: tiles * SHARED_PARTS, HEADS; 128 threads.
+// Grid: tiles of rows, HEADS / HEADS_AT_ONCE; with SHARED_PARTS: tiles * SHARED_PARTS and so on; 128 * HEADS_AT_ONCE
+// threads.
 //
 // Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 32), KEY_TYPE, VALUE_TYPE (pages.cuh), PAGE_BYTES, WINDOW
 // (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT (NUMBERS_F32, NUMBERS_F16 or
-// NUMBERS_BF16). SHARED_PARTS (0: none), and with it SPLITS (of attend.cu).
+// NUMBERS_BF16), HEADS_AT_ONCE (1 or 2), HALF_STAGES (of two pages as f16; 0 if the cache is f16). SHARED_PARTS (0:
+// none), and with it SPLITS (of attend.cu).
 #include "activation.cuh"
 #include "pages.cuh"
 #include "rows.cuh"
@@ -25,6 +29,7 @@
 #define PART_BYTES (32 * HEAD * 2)   // bytes of the keys, or the values, of a head in a page
 #define IS_CODED   (KEY_TYPE != FRIT_GPU_CACHE_F16 || VALUE_TYPE != FRIT_GPU_CACHE_F16)
 #define COMING     (2 * (KEY_BYTES + VALUE_BYTES))   // bytes of two pages as they are in the cache
+#define THREADS    (128 * HEADS_AT_ONCE)
 #define NONE       (-1e30f)
 
 #ifndef SHARED_PARTS
@@ -55,15 +60,15 @@ DEVICE void fetch_page(const frit_attend_rows_args &a, const int *pages, int pag
     const char *keys = (const char *)a.keys + at + head * KEY_BYTES;
     const char *values = (const char *)a.values + at + head * VALUE_BYTES;
 #pragma unroll
-    for (int i = 0; i < (KEY_BYTES / 16 + 127) / 128; i++) {
-        const int unit = i * 128 + threadIdx.x;
-        if (KEY_BYTES / 16 % 128 && unit >= KEY_BYTES / 16) continue;
+    for (int i = 0; i < (KEY_BYTES / 16 + THREADS - 1) / THREADS; i++) {
+        const int unit = i * THREADS + threadIdx.x;
+        if (KEY_BYTES / 16 % THREADS && unit >= KEY_BYTES / 16) continue;
         copy_16(keys_to + (IS_CODED ? unit : unit_at(unit / UNITS, unit % UNITS)) * 16, keys + unit * 16);
     }
 #pragma unroll
-    for (int i = 0; i < (VALUE_BYTES / 16 + 127) / 128; i++) {
-        const int unit = i * 128 + threadIdx.x;
-        if (VALUE_BYTES / 16 % 128 && unit >= VALUE_BYTES / 16) continue;
+    for (int i = 0; i < (VALUE_BYTES / 16 + THREADS - 1) / THREADS; i++) {
+        const int unit = i * THREADS + threadIdx.x;
+        if (VALUE_BYTES / 16 % THREADS && unit >= VALUE_BYTES / 16) continue;
         copy_16(values_to + unit * 16, values + unit * 16);
     }
 }
@@ -106,8 +111,9 @@ DEVICE uint4 eight_of_key(const char *key, int i)
 DEVICE void decode_keys(const char *from, uint4 *to)
 {
 #pragma unroll 2
-    for (int i = 0; i < 32 * UNITS / 128; i++) {
-        const int unit = i * 128 + threadIdx.x, p = unit / UNITS, u = unit % UNITS;
+    for (int i = 0; i < (32 * UNITS + THREADS - 1) / THREADS; i++) {
+        const int unit = i * THREADS + threadIdx.x, p = unit / UNITS, u = unit % UNITS;
+        if (32 * UNITS % THREADS && unit >= 32 * UNITS) continue;
         to[unit_at(p, u)] = eight_of_key(from + p * page_type<KEY_TYPE>::row_bytes, u);
     }
 }
@@ -118,10 +124,10 @@ DEVICE void decode_values(const char *from, uint4 *to)
     typedef page_type<VALUE_TYPE> type;
     if constexpr (!type::has_blocks) {
 #pragma unroll 2
-        for (int i = threadIdx.x; i < 4 * HEAD; i += 128)
+        for (int i = threadIdx.x; i < 4 * HEAD; i += THREADS)
             to[i] = eight_halves<VALUE_TYPE>(from + i * (type::block_bytes / 4), coded_reader());
     } else {
-        for (int i = threadIdx.x; i < HEAD; i += 128) {
+        for (int i = threadIdx.x; i < HEAD; i += THREADS) {
             const int group = i % 4, four = i / 4;
             const char *block = from + group * 8 * type::row_bytes + four / 8 * type::block_bytes;
             u32 pairs[4][4];   // [pair of positions][dimension]
@@ -144,6 +150,13 @@ DEVICE void decode_stage(const char *from, char *to, bool has_second)
         decode_keys(from + i * KEY_BYTES, (uint4 *)(to + i * PART_BYTES));
         decode_values(from + 2 * KEY_BYTES + i * VALUE_BYTES, (uint4 *)(to + (2 + i) * PART_BYTES));
     }
+}
+
+// Converts the two pages after those of a stage.
+DEVICE void decode_next(char *shared, int stage, int page, int end)
+{
+    const int next = stage ^ 1;
+    decode_stage(shared + next * COMING, shared + 2 * COMING + next * (4 * PART_BYTES), page + 3 < end);
 }
 
 // Undoes the Hadamard mixing of values in the sums, fragments [rows][dimensions].
@@ -243,10 +256,11 @@ DEVICE float *part_of(const frit_attend_rows_args &a, const block_rows &b, int r
     return (float *)a.partial + ((parts + SHARED_PARTS - b.n_parts + b.part) * QUERIES + at % 8) * PART;
 }
 
-extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_rows_args a)
+extern "C" __global__ void __launch_bounds__(THREADS) attend_rows(const frit_attend_rows_args a)
 {
     extern __shared__ __align__(128) char shared[];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, of_head = threadIdx.x / 128,
+              head = blockIdx.y * HEADS_AT_ONCE + of_head;
     const block_rows tile = rows_of_block(a);
     if (SHARED_PARTS && tile.part >= tile.n_parts) return;   // uniform over the block
     const int kv_head = head / (HEADS / KV_HEADS);
@@ -256,6 +270,12 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
     let_next_kernel_start();
     wait_for_kernel_before();
     fetch_stage(a, pages, begin, end, kv_head, to);
+    if (HALF_STAGES == 2) {
+        fetch_stage(a, pages, begin + 2, end, kv_head, to + COMING);
+        copy_wait<1>();
+        __syncthreads();
+        decode_stage(shared, shared + 2 * COMING, begin + 1 < end);
+    }
 
     u32 q[CHUNKS][8];   // four words of the upper row, four of the lower row
 #pragma unroll
@@ -275,15 +295,24 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
     const int lowest = tile.position + (SHARED_PARTS ? 0 : warp * 16), own = lowest + (SHARED_PARTS ? 0 : lane / 4);
 
     for (int page = begin, stage = 0; page < end; page += 2, stage ^= 1) {
+        const int half_stage = HALF_STAGES == 2 ? stage : 0;
+        const bool converts = HALF_STAGES == 2 && page + 2 < end;
+        if (HALF_STAGES == 2) copy_wait<0>();
         __syncthreads();   // all warps have read the stage that is overwritten now
-        fetch_stage(a, pages, page + 2, end, kv_head, to + (stage ^ 1) * COMING);
-        copy_wait<1>();
-        __syncthreads();
-        if (IS_CODED) {
+        if (HALF_STAGES == 2) {
+            fetch_stage(a, pages, page + 4, end, kv_head, to + stage * COMING);
+            if (converts && of_head == 0) decode_next(shared, stage, page, end);
+        } else {
+            fetch_stage(a, pages, page + 2, end, kv_head, to + (stage ^ 1) * COMING);
+            copy_wait<1>();
+            __syncthreads();
+        }
+        if (HALF_STAGES == 1) {
             decode_stage(shared + stage * COMING, shared + 2 * COMING, page + 1 < end);
             __syncthreads();
         }
-        const char *keys = shared + (IS_CODED ? 2 * COMING : stage * COMING), *values = keys + 2 * PART_BYTES;
+        const char *keys = shared + (IS_CODED ? 2 * COMING + half_stage * (4 * PART_BYTES) : stage * COMING),
+                   *values = keys + 2 * PART_BYTES;
         frag scores[8];
         score(scores, q, keys, lane);
         if (HAS_SOFTCAP) {
@@ -336,6 +365,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
                 sums[d] = mma_f16(w[2][0], w[2][1], w[3][0], w[3][1], v.z, v.w, sums[d]);
             }
         }
+        if (converts && of_head == 1) decode_next(shared, stage, page, end);
     }
     if (VALUES_HAVE_BLOCKS) mix_sums(sums);
 #pragma unroll

@@ -194,26 +194,37 @@ frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits
     return FRIT_OK;
 }
 
-// Two stages of two pages; for codes also two pages as f16.
+// Two stages of two pages; for codes also stages of two pages as f16.
+static int rows_bytes(const frit_cuda_heads *heads, int n_half_stages)
+{
+    return 2 * (2 * head_bytes(heads)) + n_half_stages * 2 * (2 * 32 * heads->head_size * 2);
+}
+
 int frit_cuda_attend_rows_bytes(const frit_cuda_heads *heads)
 {
-    const int n_halves = 2 * (2 * 32 * heads->head_size * 2);
-    return 2 * (2 * head_bytes(heads)) + (frit_cuda_has_codes(heads) ? n_halves : 0);
+    return rows_bytes(heads, frit_cuda_has_codes(heads));
 }
 
 frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const frit_cuda_gpu *gpu,
                                          frit_cuda_kernel *kernel)
 {
-    const int size = attend->heads.head_size, n_shared = frit_cuda_attend_rows_bytes(&attend->heads);
+    const frit_cuda_heads *heads = &attend->heads;
+    const int size = heads->head_size, has_codes = frit_cuda_has_codes(heads);
+    // Larger heads have no registers for more.
+    const bool is_ahead = has_codes && size <= 128 && rows_bytes(heads, 2) <= gpu->shared_bytes;
+    const int n_half_stages = is_ahead ? 2 : has_codes, n_shared = rows_bytes(heads, n_half_stages),
+              n_at_once = is_ahead && heads->n_heads / heads->n_kv_heads % 2 == 0 ? 2 : 1;
     FRIT_TRY(check_width("a head", size, 32));
     if (n_shared > gpu->shared_bytes)
         return frit_fail(FRIT_E_UNSUPPORTED,
                          "attention of heads of %d dimensions needs %d bytes of shared memory; %s has %d", size,
                          n_shared, gpu->name, gpu->shared_bytes);
-    begin_kernel(kernel, "attend_rows.cu", "attend_rows", 128);
-    kernel->grid[1] = (unsigned)attend->heads.n_heads;
+    begin_kernel(kernel, "attend_rows.cu", "attend_rows", 128 * (unsigned)n_at_once);
+    kernel->grid[1] = (unsigned)(heads->n_heads / n_at_once);
     kernel->shared_bytes = (unsigned)n_shared;
     frit_cuda_define_attend(kernel, attend);
+    frit_cuda_define(kernel, "HEADS_AT_ONCE", n_at_once);
+    frit_cuda_define(kernel, "HALF_STAGES", n_half_stages);
     if (attend->shared_parts) frit_cuda_define(kernel, "SPLITS", attend->own_parts);
     return FRIT_OK;
 }
