@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Compiles the kernels of gemms with NVRTC: small gemms, and products of warpgroups in the shapes that are chosen.
+#include "backend/cuda/ops/gemm_fp8.h"
 #include "backend/cuda/ops/gemm_small.h"
 #include "backend/cuda/ops/gemm_wgmma.h"
 #include "support/compile_kernels.h"
@@ -76,6 +77,32 @@ static void products_of_warpgroups_have_all_types(void **state)
     close_machine(&m);
 }
 
+static void products_in_fp8_do_not_spill(void **state)
+{
+    (void)state;
+    static const int row_counts[] = {32, 64, 128, 256, 2048};
+    static const frit_cuda_gemm_fp8 shapes[] = {
+        {.k = 4096, .segments = {{FRIT_DTYPE_FP8_128, 320}, {FRIT_DTYPE_FP8_128, 64}}},
+        {.k = 4096, .segments = {{FRIT_DTYPE_FP8_128, 1792}}, .is_gated = true},
+        {.k = 14336, .segments = {{FRIT_DTYPE_FP8_128, 256}}},
+        {.k = 384, .segments = {{FRIT_DTYPE_FP8_128, 8016}}},
+    };
+    machine m;
+    frit_cuda_kernel kernel = {.file = "quantize_rows.cu"};
+    open_machine(&m, &hopper);
+    check_kernel(&m, &kernel, "inputs in fp8");
+    for (size_t i = 0; i < FRIT_COUNT(shapes); i++)
+        for (size_t r = 0; r < FRIT_COUNT(row_counts); r += FRIT_TEST_STRIDE) {
+            frit_cuda_gemm_fp8 product = shapes[i];
+            char what[64];
+            snprintf(what, sizeof what, "shape %zu in fp8, %d rows", i, row_counts[r]);
+            product.n_rows = row_counts[r];
+            assert_ok(frit_cuda_gemm_fp8_kernel(&product, &hopper, &kernel));
+            check_compiled(&m, &kernel, what, 32);
+        }
+    close_machine(&m);
+}
+
 static void shapes_without_a_kernel_are_refused(void **state)
 {
     (void)state;
@@ -93,14 +120,18 @@ static void shapes_without_a_kernel_are_refused(void **state)
     product = (frit_cuda_gemm_wgmma){.n_rows = 64, .k = 256, .segments = {{FRIT_DTYPE_F32, 16}}};
     assert_fails(frit_cuda_gemm_wgmma_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED,
                  "has weights of type f32");
+    frit_cuda_gemm_fp8 fp8 = {.n_rows = 64, .k = 256, .segments = {{FRIT_DTYPE_Q8_0, 16}}};
+    assert_fails(frit_cuda_gemm_fp8_kernel(&fp8, &hopper, &kernel), FRIT_E_UNSUPPORTED,
+                 "a product in fp8 has 256 columns of type q8_0 on ");
+    fp8 = (frit_cuda_gemm_fp8){.n_rows = 64, .k = 192, .segments = {{FRIT_DTYPE_FP8_128, 16}}};
+    assert_fails(frit_cuda_gemm_fp8_kernel(&fp8, &hopper, &kernel), FRIT_E_UNSUPPORTED, "expected a multiple of 128");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_gemms_compile_without_spills),
-        cmocka_unit_test(products_of_warpgroups_hardly_spill),
-        cmocka_unit_test(products_of_warpgroups_have_all_types),
+        cmocka_unit_test(small_gemms_compile_without_spills),    cmocka_unit_test(products_of_warpgroups_hardly_spill),
+        cmocka_unit_test(products_of_warpgroups_have_all_types), cmocka_unit_test(products_in_fp8_do_not_spill),
         cmocka_unit_test(shapes_without_a_kernel_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

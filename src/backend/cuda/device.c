@@ -273,6 +273,7 @@ static frit_status cuda_open(frit_device **out, const frit_device_options *optio
     d->base.backend = &frit_backend_cuda;
     if (options->log) d->log = *options->log;
     d->is_deterministic = options->deterministic;
+    d->has_fp8_inputs = options->fp8_inputs;
     d->autotune.folder = options->deterministic || options->target ? NULL : options->weights_cache;
     const frit_status status = open_all(d, options);
     if (status != FRIT_OK) {

@@ -96,6 +96,7 @@ typedef struct frit_cuda_device {
     bool is_target;                // a GPU of target.h: nothing is loaded, and no step runs
     bool has_blas;                 // products of many rows are cuBLASLt's
     frit_cuda_peers peers;         // the GPU is a member of a group
+    bool has_fp8_inputs;           // products with fp8_128 weights may quantize their inputs (gemm_fp8.h)
     bool is_deterministic;   // the numbers of a row do not depend on the number of rows: all have the same kernels
     frit_pool *pool;
     frit_cuda_loader loader;

@@ -46,7 +46,7 @@ static uint64_t partial_bytes(const frit_exec *exec, const frit_node *linear)
 static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
 {
     uint64_t n_bytes = 0, n = 0, k = 0, n_rows = 0, partial = 0;
-    bool is_gemm = false;
+    bool is_gemm = false, is_fp8 = false;
     for (int i = 0; i < phase->n_products; i++) {
         const frit_fusion *fusion = &phase->products[i];
         for (int j = 0; j < fusion->n_nodes; j++) {
@@ -57,6 +57,7 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
             if (columns > k) k = columns;
             if (rows > n_rows) n_rows = rows;
             is_gemm = is_gemm || frit_cuda_is_gemm(exec, node);
+            is_fp8 = is_fp8 || matrix_of(node)->tensor->dtype == FRIT_DTYPE_FP8_128;
             const uint64_t own = partial_bytes(exec, node);
             if (own > partial) partial = own;
         }
@@ -72,6 +73,10 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
     if (!is_gemm) return n_bytes > partial ? n_bytes : partial;
     add_bytes(&n_bytes, frit_cuda_f16_input_bytes(exec->device, (int64_t)k, (int64_t)n_rows));
     add_bytes(&n_bytes, n_rows * sizeof(float));
+    if (exec->device->has_fp8_inputs && is_fp8) {   // e4m3 and scales of 128
+        add_bytes(&n_bytes, (n_rows + 7) / 8 * 8 * k);
+        add_bytes(&n_bytes, (n_rows + 7) / 8 * 8 * (k / 128) * sizeof(float));
+    }
     if (frit_cuda_gemm_is_wgmma(gpu, (int64_t)k)) return n_bytes;
     add_bytes(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
     add_bytes(&n_bytes, n * k * 2);   // weights as f16

@@ -91,17 +91,26 @@ typedef struct frit_precise_args {
     int n_rows, stride;
 } frit_precise_args;
 
-// gemm_small.cu, gemm_wgmma.cu
+// gemm_small.cu, gemm_wgmma.cu, gemm_fp8.cu
 typedef struct frit_gemm_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
-    frit_gpu_ptr x;                            // f16 [n_rows, K]; gemm_wgmma.cu: in slabs (slabs.cuh)
-    frit_gpu_ptr scales;                       // f32 [n_rows], factors of rows of x; 0: results are not multiplied
-    frit_gpu_ptr out;   // f32 [SPLITS, n_rows, rows of the tiles]; GATED: f16 [n_rows, rows of the tiles / 2]
+    // f16 [n_rows, K]; gemm_wgmma.cu: in slabs (slabs.cuh); gemm_fp8.cu: e4m3 from quantize_rows.cu.
+    frit_gpu_ptr x;
+    frit_gpu_ptr x_scales;   // gemm_fp8.cu: f32 [K / 128, x_rows], from quantize_rows.cu
+    frit_gpu_ptr scales;     // f32 [n_rows], factors of rows of x; 0: results are not multiplied
+    frit_gpu_ptr out;        // f32 [SPLITS, n_rows, rows of the tiles]; GATED: f16 [n_rows, rows of the tiles / 2]
     // GATED: f32 [n_rows], sums of the squares of rows of x; f32 [2], from bounds.cu; f32 [n_rows], factors of rows of
     // out.
     frit_gpu_ptr squares, bounds, out_scales;
     int n_rows, slab_rows;   // slab_rows: with GATED, of out
 } frit_gemm_args;
+
+// quantize_rows.cu
+typedef struct frit_quantize_args {
+    frit_gpu_ptr x;                   // f16 in slabs (slabs.cuh)
+    frit_gpu_ptr y, scales;           // e4m3 [width / 128, slab_rows, 128]; f32 [width / 128, slab_rows]
+    int n_rows, slab_rows, n_slabs;   // n_slabs: width / 128
+} frit_quantize_args;
 
 // bounds.cu
 typedef struct frit_bounds_args {

@@ -17,9 +17,8 @@
 // WARPS (4, 8 or 12), SPLITS, STAGES, AT_ONCE (blocks of threads that a multiprocessor runs), SHARED_BYTES, HALF_MATH,
 // GATED.
 #include "gemm_store.cuh"
-#include "wgmma.cuh"
+#include "tile_ring.cuh"
 
-#define BLOCKS  ((K + 255) / 256)
 #define GROUP   (WARPS * TILES)
 #define GROUPS0 ((TILES0 + GROUP - 1) / GROUP)
 #define X_BYTES (ROWS * 128)
@@ -81,47 +80,6 @@ DEVICE void copy_x(const frit_gemm_args &a, int first_row, int begin, int end, c
 }
 
 // ------------------------------------------------------------------------------- the multiplying warps
-
-// The tiles of a warp: a ring of STAGES stages, each 256 columns of all of them.
-template <int TYPE> struct tile_ring {
-    enum { tile = tile_of<TYPE>::bytes, bytes = TILES * tile };
-    const char *tiles;   // the segment's
-    char *own;           // the ring
-    u32 full;            // its barriers
-    int n_tiles, first, block, end, stage;
-    u32 parity;
-
-    // Lane 0 starts the copy of 256 columns.
-    DEVICE void fetch(int of_block, int to_stage) const
-    {
-        const u32 barrier = full + to_stage * 8, to = shared_address(own + to_stage * bytes);
-        barrier_expect(barrier, bytes);
-#pragma unroll
-        for (int i = 0; i < TILES; i++)
-            copy_bulk_more(to + i * tile, tiles + ((long long)min(first + i, n_tiles - 1) * BLOCKS + of_block) * tile,
-                           tile, barrier);
-    }
-    DEVICE void start(int lane)
-    {
-        stage = 0, parity = 0;
-        if (lane == 0)
-            for (int i = 0; i < STAGES && block + i < end; i++) fetch(block + i, i);
-        barrier_wait(full, 0);
-    }
-    DEVICE const char *at(int i) const
-    {
-        return own + stage * bytes + i * tile;
-    }
-    // All lanes have read the stage: it is filled again, and the next one begins.
-    DEVICE void advance(int lane)
-    {
-        __syncwarp();
-        if (lane == 0 && block + STAGES < end) fetch(block + STAGES, stage);
-        block++;
-        if (++stage == STAGES) stage = 0, parity ^= 1;
-        if (block < end) barrier_wait(full + stage * 8, parity);
-    }
-};
 
 // Reads 64 columns of a tile into registers.
 template <int TYPE> DEVICE void read_quarter(f16_tile<TYPE> &weights, const char *tile, int lane, int quarter)

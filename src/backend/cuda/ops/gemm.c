@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Launches of gemms. The input is converted to f16 unless it is f16 already (f16_input.h). The product is computed by
-// gemm_small.h, gemm_wgmma.h or cuBLASLt. A last kernel scales the results and adds residual, activation or norm.
+// gemm_small.h, gemm_wgmma.h, gemm_fp8.h or cuBLASLt. A last kernel scales the results and adds residual, activation or
+// norm.
 #include "backend/cuda/ops/gemm.h"
 #include "backend/cuda/exec.h"
+#include "backend/cuda/ops/gemm_fp8.h"
 #include "backend/cuda/ops/gemm_small.h"
 #include "backend/cuda/ops/gemm_wgmma.h"
 #include "backend/cuda/ops/precise.h"
@@ -108,19 +110,47 @@ static bool is_finished(const frit_cuda_launch *l, const frit_cuda_gemm_variant 
            l->x[3].where == FRIT_CUDA_NOWHERE && frit_cuda_width(l->node) == m->n;
 }
 
+static int x_rows_of(int64_t n_rows)
+{
+    return (int)((n_rows + 7) / 8 * 8);
+}
+
+static frit_status quantize_rows(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows,
+                                 const frit_cuda_step *step)
+{
+    enum { WARPS = 8 };
+    const frit_cuda_gemm *m = &l->gemm;
+    const frit_quantize_args args = {.x = frit_cuda_resolve(step, m->x.rows),
+                                     .y = step->work + m->codes,
+                                     .scales = step->work + m->code_scales,
+                                     .n_rows = (int)n_rows,
+                                     .slab_rows = x_rows_of(n_rows),
+                                     .n_slabs = m->k / 128};
+    return launch_blocks(d, m->quantize, (unsigned)(args.slab_rows * args.n_slabs + WARPS - 1) / WARPS, &args);
+}
+
+// Sets the input of a product: the f16 rows, or what quantize_rows makes of them.
+static void set_input(const frit_cuda_launch *l, const frit_cuda_gemm_variant *variant, const frit_cuda_step *step,
+                      frit_gemm_args *args)
+{
+    const frit_cuda_gemm *m = &l->gemm;
+    args->x = variant->is_fp8 ? step->work + m->codes : frit_cuda_resolve(step, m->x.rows);
+    args->x_scales = variant->is_fp8 ? step->work + m->code_scales : 0;
+}
+
 static frit_status multiply_gated(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_gemm_variant *variant,
                                   int n_rows, const frit_cuda_step *step)
 {
     const frit_cuda_gemm *m = &l->gemm;
-    const frit_gemm_args args = {.weights = {frit_cuda_resolve(step, l->x[1])},
-                                 .x = frit_cuda_resolve(step, m->x.rows),
-                                 .scales = frit_cuda_resolve(step, m->x.scales),
-                                 .out = frit_cuda_resolve(step, m->gated.rows),
-                                 .squares = frit_cuda_resolve(step, m->x.squares),
-                                 .bounds = m->bounds,
-                                 .out_scales = frit_cuda_resolve(step, m->gated.scales),
-                                 .n_rows = n_rows,
-                                 .slab_rows = frit_cuda_slab_rows(d, m->n / 2, n_rows)};
+    frit_gemm_args args = {.weights = {frit_cuda_resolve(step, l->x[1])},
+                           .scales = frit_cuda_resolve(step, m->x.scales),
+                           .out = frit_cuda_resolve(step, m->gated.rows),
+                           .squares = frit_cuda_resolve(step, m->x.squares),
+                           .bounds = m->bounds,
+                           .out_scales = frit_cuda_resolve(step, m->gated.scales),
+                           .n_rows = n_rows,
+                           .slab_rows = frit_cuda_slab_rows(d, m->n / 2, n_rows)};
+    set_input(l, variant, step, &args);
     return launch_variant(d, variant, &args);
 }
 
@@ -129,11 +159,11 @@ static frit_status multiply_in_tiles(frit_cuda_device *d, const frit_cuda_launch
                                      const frit_cuda_step *step)
 {
     const frit_cuda_gemm *m = &l->gemm;
-    const frit_gemm_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
-                                 .x = frit_cuda_resolve(step, m->x.rows),
-                                 .scales = is_last ? frit_cuda_resolve(step, m->x.scales) : 0,
-                                 .out = is_last ? frit_cuda_resolve(step, l->y) : step->work + m->product,
-                                 .n_rows = n_rows};
+    frit_gemm_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
+                           .scales = is_last ? frit_cuda_resolve(step, m->x.scales) : 0,
+                           .out = is_last ? frit_cuda_resolve(step, l->y) : step->work + m->product,
+                           .n_rows = n_rows};
+    set_input(l, variant, step, &args);
     return launch_variant(d, variant, &args);
 }
 
@@ -229,6 +259,7 @@ static frit_status run_gemm(frit_cuda_device *d, const frit_cuda_launch *l, cons
     const int n_parts = frit_cuda_gemm_parts(l, n_rows);
     if (n_rows == 0) return FRIT_OK;
     if (m->convert) FRIT_TRY(convert_rows(d, l, n_rows, step));
+    if (variant && variant->is_fp8) FRIT_TRY(quantize_rows(d, l, n_rows, step));
     if (variant && variant->is_gated) return multiply_gated(d, l, variant, (int)n_rows, step);
     const bool is_last = variant && is_finished(l, variant);
     if (m->precise)
@@ -309,6 +340,21 @@ static frit_status add_wgmma(frit_cuda_device *d, const frit_cuda_products *p, i
     return add_variant(d, m, &variant, &kernel, max_rows, n_bytes);
 }
 
+static frit_status add_fp8(frit_cuda_device *d, const frit_cuda_products *p, int rows, int64_t max_rows,
+                           frit_cuda_launch *l, uint64_t *n_bytes)
+{
+    frit_cuda_gemm *m = &l->gemm;
+    enum { MANY = 2048 };   // more rows have the same kernel
+    frit_cuda_gemm_fp8 fp8 = {.n_rows = rows < MANY ? rows : MANY, .k = p->k, .is_gated = m->bounds != 0};
+    frit_cuda_kernel kernel;
+    memcpy(fp8.segments, p->segments, sizeof fp8.segments);
+    FRIT_TRY(frit_cuda_gemm_fp8_kernel(&fp8, &d->gpu, &kernel));
+    kernel.grid[0] = frit_cuda_gemm_fp8_blocks(&fp8, fp8.rows);
+    const frit_cuda_gemm_variant variant = {
+        .rows = rows, .n_parts = fp8.splits, .block_rows = fp8.rows, .is_gated = fp8.is_gated, .is_fp8 = true};
+    return add_variant(d, m, &variant, &kernel, max_rows, n_bytes);
+}
+
 // Adds kernels that multiply tiles, for up to max_rows rows. *n_bytes: the memory of their results.
 static frit_status add_variants(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows, frit_cuda_launch *l,
                                 uint64_t *n_bytes)
@@ -323,7 +369,7 @@ static frit_status add_variants(frit_cuda_device *d, const frit_cuda_products *p
         if (small[i] >= max_rows) return FRIT_OK;
     }
     for (size_t i = 0; is_wgmma && i < FRIT_COUNT(wgmma); i++) {
-        FRIT_TRY(add_wgmma(d, p, wgmma[i], max_rows, l, n_bytes));
+        FRIT_TRY((l->gemm.quantize ? add_fp8 : add_wgmma)(d, p, wgmma[i], max_rows, l, n_bytes));
         if (wgmma[i] >= max_rows) return FRIT_OK;
     }
     return FRIT_OK;
@@ -403,7 +449,14 @@ static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, in
     frit_cuda_gemm *m = &l->gemm;
     const uint64_t n_rows = (uint64_t)max_rows;
     uint64_t at = 0, product_bytes = n_rows * (uint64_t)m->n * sizeof(float);
+    if (exec->device->has_fp8_inputs && frit_cuda_gemm_is_fp8(&exec->device->gpu, p->k, p->segments))
+        FRIT_TRY(frit_cuda_kernel_get_named(exec, "quantize_rows.cu", "quantize_rows", THREADS, 0, &m->quantize));
     FRIT_TRY(add_variants(exec->device, p, max_rows, l, &product_bytes));
+    if (m->quantize) {
+        const uint64_t x_rows = (uint64_t)x_rows_of(max_rows);
+        m->codes = take_work(&at, x_rows * (uint64_t)m->k);
+        m->code_scales = take_work(&at, x_rows * (uint64_t)(m->k / 128) * sizeof(float));
+    }
     if (m->matmul) m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
     if (m->convert) {
         m->x.rows = (frit_cuda_address){FRIT_CUDA_WORK,

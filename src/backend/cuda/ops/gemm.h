@@ -17,6 +17,7 @@ typedef struct frit_cuda_gemm_variant {
     int rows, n_parts;   // up to `rows` rows; partial results, which are to be added
     int block_rows;      // rows of a block of threads; grid[0] of the kernel is for one such block
     bool is_gated;       // results are activated gates times values
+    bool is_fp8;         // the input is quantized before (gemm_fp8.h)
 } frit_cuda_gemm_variant;
 
 // Operands of the launch: 0 rows, 1 tiles, 3 residual, 4 tiles of the second segment.
@@ -26,6 +27,8 @@ typedef struct frit_cuda_gemm {
     int n_variants;
     frit_cuda_kernel *precise;              // multiplies in f32; NULL: the product is in f16
     frit_cuda_kernel *convert;              // input to f16 (gemm.cu); NULL: it is f16 already
+    frit_cuda_kernel *quantize;             // input to e4m3 (quantize_rows.cu), for variants with is_fp8
+    uint64_t codes, code_scales;            // offsets in the work memory: what `quantize` writes
     frit_cuda_kernel *finish, *gate;        // finish: results to f32; gate: results to f16; both NULL: results stay
     int k, n;                               // columns of the matrices; rows of the tiles
     bool is_gated;                          // rows of the tiles are gates and values
