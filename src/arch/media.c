@@ -9,6 +9,7 @@
 #define ENCODERS(X) \
     X(idefics3_vision) \
     X(llava_vision) \
+    X(mistral3_vision) \
     X(qwen2_vl_vision) \
     X(qwen2_5_vl_vision)
 // clang-format on
@@ -56,12 +57,23 @@ int64_t frit_media_width(const frit_arch *arch, const frit_hparams *hp)
     return hp->n_embd_in + n_turns(arch, hp) + arch->media->has_segments + 2 * arch->media->has_places;
 }
 
+void frit_media_place_blocks(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows)
+{
+    const int32_t merge = hp->media.merge, n = merge * merge, width = grid.width / merge;
+    for (int32_t i = 0; i < grid.height * grid.width; i++) {
+        const int32_t block = i / n, y = block / width * merge + i % n / merge, x = block % width * merge + i % merge;
+        rows[i] = (frit_patch_place){.patch = y * grid.width + x, .y = y, .x = x};
+        out_rows[block] = block * n;
+    }
+}
+
 // Half of the pairs turn by the row's y, the others by its x, with the frequencies of a head of half the size.
-static void write_turns(const frit_patch_place *at, int64_t dim, double base, float *turns)
+static void write_turns(const frit_arch *arch, const frit_patch_place *at, int64_t dim, double base, float *turns)
 {
     const int64_t n_pairs = dim / 2, half = n_pairs / 2;
     for (int64_t i = 0; i < n_pairs; i++) {
-        const double frequency = pow(base, -2 * (double)(i % half) / (double)n_pairs);
+        const int64_t k = 2 * (i % half) + (arch->media->turns_alternate && i >= half);
+        const double frequency = pow(base, -(double)k / (double)n_pairs);
         const double angle = (double)(float)frequency * (i < half ? at->y : at->x);
         turns[i] = (float)cos(angle);
         turns[n_pairs + i] = (float)sin(angle);
@@ -88,7 +100,8 @@ frit_status frit_media_place(const frit_arch *arch, const frit_hparams *hp, frit
                 (float)(rows[i].y * hp->media.side + rows[i].x + (arch->media->has_class && rows[i].patch >= 0));
             to[width - 1] = 1;
         }
-        if (arch->media->has_turns) write_turns(&rows[i], hp->layers[0].k_dim, (double)hp->rope.base, to + n_pixels);
+        if (arch->media->has_turns)
+            write_turns(arch, &rows[i], hp->layers[0].k_dim, (double)hp->rope.base, to + n_pixels);
         if (arch->media->has_segments) to[n_pixels + n_turns(arch, hp)] = (float)rows[i].segment;
     }
     free(rows);

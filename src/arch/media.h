@@ -34,8 +34,9 @@ typedef struct frit_media_rows {
 
 struct frit_media_arch {
     bool has_turns, has_segments;
-    bool has_places;   // rows read a table of learned positions, by the number of their place
-    bool has_class;    // the first row stands for the whole picture (CLIP), and gives no result
+    bool turns_alternate;   // frequencies belong to rows and columns in turn, otherwise both have the same
+    bool has_places;        // rows read a table of learned positions, by the number of their place
+    bool has_class;         // the first row stands for the whole picture (CLIP), and gives no result
     // Places the rows and the blocks. The grid's sides are multiples of hp->media.merge.
     void (*place)(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows);
 };
@@ -51,6 +52,8 @@ frit_status frit_media_place(const frit_arch *arch, const frit_hparams *hp, frit
 // The output is [n_outs, frit_hidden_width].
 frit_status frit_media_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights);
 
+// Places rows block by block. The processor gives patches row by row.
+void frit_media_place_blocks(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows);
 // A layer: x + attention(norm(x)), then x + feed_forward(norm(x)).
 frit_node *frit_media_layer(frit_build *b, const frit_layer *w, frit_node *x);
 // Rows or blocks side by side, as the sources of results: [n_outs, merge * merge * n_embd].

@@ -33,21 +33,10 @@ static const frit_weight_row llava_rows[] = {
 static const char *const keys[] = {"embedding_length_input", "embedding_length_out", "spatial_merge_size",
                                    "position_side", "unused_block_count"};
 
-// Rows lie block by block. The processor gives patches row by row.
-static void place_blocks(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows)
-{
-    const int32_t merge = hp->media.merge, n = merge * merge, width = grid.width / merge;
-    for (int32_t i = 0; i < grid.height * grid.width; i++) {
-        const int32_t block = i / n, y = block / width * merge + i % n / merge, x = block % width * merge + i % merge;
-        rows[i] = (frit_patch_place){.patch = y * grid.width + x, .y = y, .x = x};
-        out_rows[block] = block * n;
-    }
-}
-
 static void place_after_class(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows)
 {
     rows[0] = (frit_patch_place){.patch = -1};
-    place_blocks(hp, grid, rows + 1, out_rows);
+    frit_media_place_blocks(hp, grid, rows + 1, out_rows);
     for (int32_t i = 0; i < grid.height * grid.width; i++) out_rows[i]++;
 }
 
@@ -91,7 +80,7 @@ const frit_arch frit_arch_idefics3_vision = {
     .act = FRIT_ACT_GELU_TANH,
     .layer = frit_media_layer,
     .end = end_idefics3,
-    .media = &(const frit_media_arch){.has_places = true, .place = place_blocks},
+    .media = &(const frit_media_arch){.has_places = true, .place = frit_media_place_blocks},
 };
 
 const frit_arch frit_arch_llava_vision = {

@@ -59,100 +59,89 @@ static frit_status open_pictures(frit_engine *engine)
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------- encoding
+// ------------------------------------------------------------------------------- features and tokens
 
-// A picture that is cut into tiles, which are encoded one by one.
-typedef struct cutting {
+// A picture whose tokens are being written: marks, and runs of soft tokens between them.
+typedef struct writing {
     frit_engine *engine;
     const frit_image *image;
     frit_picture_plan plan;
-    float *patches;   // of all tiles; NULL: not made yet
-} cutting;
+    frit_media *media;
+    float *features;      // [plan.n_soft, width] of all tiles; NULL: not encoded yet
+    uint32_t n_written;   // soft tokens
+} writing;
 
-// Identifies the features of a tile: by the pixels, the size to which they are resized, and the tile.
-static void hash_tile(const cutting *c, uint32_t tile, uint8_t digest[32])
+// Identifies a run: by the pixels, the size to which they are resized, and the run's first soft token.
+static void hash_run(const writing *w, uint8_t digest[32])
 {
     frit_sha256 sum;
-    const uint32_t sizes[] = {c->image->width,    c->image->height, c->plan.out_width,
-                              c->plan.out_height, c->plan.n_tiles,  tile};
+    const uint32_t numbers[] = {w->image->width,    w->image->height, w->plan.out_width,
+                                w->plan.out_height, w->plan.n_tiles,  w->n_written};
     frit_sha256_init(&sum);
-    frit_sha256_add(&sum, sizes, sizeof sizes);
-    frit_sha256_add(&sum, c->image->rgb, (size_t)c->image->width * c->image->height * 3);
+    frit_sha256_add(&sum, numbers, sizeof numbers);
+    frit_sha256_add(&sum, w->image->rgb, (size_t)w->image->width * w->image->height * 3);
     frit_sha256_end(&sum, digest);
 }
 
-static frit_status cut_picture(cutting *c)
+static frit_status encode_tiles(const writing *w, const float *patches)
 {
-    const size_t n = (size_t)c->plan.n_patches * c->plan.patch_values;
-    if (c->patches) return FRIT_OK;
-    c->patches = calloc(n, sizeof *c->patches);
-    if (!c->patches) return frit_fail_memory(n * sizeof *c->patches, "the patches of a picture");
-    return frit_processor_patches(&c->engine->pictures->processor, &c->plan, c->image, c->patches);
+    frit_encoder *encoder = w->engine->pictures->encoder;
+    float *to = w->features;
+    int64_t n_left = w->plan.n_soft;
+    for (uint32_t i = 0; i < w->plan.n_tiles; i++) {
+        const frit_grid tile = frit_plan_tile(&w->plan, &w->engine->pictures->processor, i);
+        const frit_media_grid grid = {(int32_t)tile.rows, (int32_t)tile.columns};
+        frit_media_size size;
+        FRIT_TRY(frit_encoder_count(encoder, grid, &size));
+        n_left -= size.n_outs;
+        if (n_left < 0) break;
+        FRIT_TRY(frit_encoder_run(encoder, grid, patches, to));
+        patches += (size_t)tile.rows * tile.columns * w->plan.patch_values;
+        to += size.n_outs * frit_encoder_width(encoder);
+    }
+    if (n_left == 0) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED, "the model's processor cuts %u features, which are not those of its encoder",
+                     w->plan.n_soft);
 }
 
-// Encodes a tile, whose patches begin at index `first` of the picture's, to n features.
-static frit_status encode_tile(cutting *c, uint32_t tile, size_t first, float *features, int64_t n)
+// Cuts the picture into patches and encodes all of its tiles.
+static frit_status encode(writing *w)
 {
-    const frit_encoder *encoder = c->engine->pictures->encoder;
-    const frit_grid patches = frit_plan_tile(&c->plan, &c->engine->pictures->processor, tile);
-    const frit_media_grid grid = {(int32_t)patches.rows, (int32_t)patches.columns};
-    frit_media_size size;
-    FRIT_TRY(frit_encoder_count(encoder, grid, &size));
-    if (size.n_outs != n || c->plan.patch_values != (uint32_t)frit_encoder_patch_width(encoder))
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "the model's processor cuts %lld features of patches of %u numbers, its encoder gives %lld of "
-                         "%lld",
-                         (long long)n, c->plan.patch_values, (long long)size.n_outs,
-                         (long long)frit_encoder_patch_width(encoder));
-    FRIT_TRY(cut_picture(c));
-    return frit_encoder_run(c->engine->pictures->encoder, grid, c->patches + first * c->plan.patch_values, features);
-}
-
-// Makes the run of a tile, or takes the one that a session or another picture still has.
-static frit_status make_run(frit_soft_run **out, cutting *c, uint32_t tile, size_t first)
-{
-    uint8_t digest[32];
-    frit_engine *engine = c->engine;
-    const frit_processor *processor = &engine->pictures->processor;
-    const frit_grid patches = frit_plan_tile(&c->plan, processor, tile);
-    const int32_t width = (int32_t)frit_encoder_width(engine->pictures->encoder);
-    const int32_t rows = (int32_t)(patches.rows / processor->merge),
-                  columns = (int32_t)(patches.columns / processor->merge);
-    hash_tile(c, tile, digest);
-    *out = frit_soft_run_find(engine, digest);
-    if (*out) return FRIT_OK;
-    const size_t n = (size_t)rows * (size_t)columns;
-    float *features = calloc(n * (size_t)width, sizeof *features);
-    if (!features) return frit_fail_memory(n * (size_t)width * sizeof *features, "a picture");
-    frit_status status = encode_tile(c, tile, first, features, (int64_t)n);
+    const size_t n = (size_t)w->plan.n_patches * w->plan.patch_values;
+    const frit_encoder *encoder = w->engine->pictures->encoder;
+    const size_t n_features = (size_t)w->plan.n_soft * (size_t)frit_encoder_width(encoder);
+    if (w->plan.patch_values != (uint32_t)frit_encoder_patch_width(encoder))
+        return frit_fail(FRIT_E_FORMAT, "the model's processor cuts patches of %u numbers, its encoder reads %lld",
+                         w->plan.patch_values, (long long)frit_encoder_patch_width(encoder));
+    float *patches = calloc(n, sizeof *patches);
+    w->features = calloc(n_features, sizeof *w->features);
+    frit_status status =
+        patches && w->features ? FRIT_OK : frit_fail_memory((n + n_features) * sizeof(float), "a picture");
     if (status == FRIT_OK)
-        status =
-            frit_soft_run_new(out, engine, features, rows, columns, width, digest, frit_has_rope_axes(&engine->hp));
-    free(features);
+        status = frit_processor_patches(&w->engine->pictures->processor, &w->plan, w->image, patches);
+    if (status == FRIT_OK) status = encode_tiles(w, patches);
+    free(patches);
     return status;
 }
 
-static frit_status make_runs(frit_media *media, cutting *c)
+// Makes the run of the next n features, or takes the one that a session or another picture still has.
+static frit_status make_run(writing *w, uint32_t n, frit_soft_run **out)
 {
-    size_t first = 0;
-    media->runs = calloc(c->plan.n_tiles, sizeof(frit_soft_run *));
-    if (!media->runs) return frit_fail_memory(c->plan.n_tiles * sizeof *media->runs, "a picture");
-    for (uint32_t i = 0; i < c->plan.n_tiles; i++) {
-        const frit_grid patches = frit_plan_tile(&c->plan, &c->engine->pictures->processor, i);
-        FRIT_TRY(make_run(&media->runs[i], c, i, first));
-        media->n_runs++;
-        first += (size_t)patches.rows * patches.columns;
-    }
-    return FRIT_OK;
+    uint8_t digest[32];
+    const frit_processor *processor = &w->engine->pictures->processor;
+    const bool has_axes = frit_has_rope_axes(&w->engine->hp);
+    const int32_t columns = (int32_t)(has_axes ? w->plan.tile_patches.columns / processor->merge : n);
+    hash_run(w, digest);
+    *out = frit_soft_run_find(w->engine, digest);
+    if (*out) return FRIT_OK;
+    if (has_axes && n != w->plan.n_soft)
+        return frit_fail(FRIT_E_UNSUPPORTED, "a picture of %u tiles, expected one for a model with M-RoPE",
+                         w->plan.n_tiles);
+    if (!w->features) FRIT_TRY(encode(w));
+    const int64_t width = frit_encoder_width(w->engine->pictures->encoder);
+    return frit_soft_run_new(out, w->engine, w->features + w->n_written * width, (int32_t)n / columns, columns,
+                             (int32_t)width, digest, has_axes);
 }
-
-// ------------------------------------------------------------------------------- tokens
-
-typedef struct writing {
-    const frit_model *model;
-    frit_media *media;
-    size_t n_written;   // runs
-} writing;
 
 static frit_status add_tokens(frit_media *media, const frit_token *tokens, size_t n)
 {
@@ -162,36 +151,34 @@ static frit_status add_tokens(frit_media *media, const frit_token *tokens, size_
     return FRIT_OK;
 }
 
-// Adds a part of what replaces the placeholder: a mark, or the soft tokens of the next tiles.
+// Adds a part of what replaces the placeholder: a mark, or n_soft soft tokens.
 static frit_status add_part(void *ctx, const char *text, uint32_t n_soft)
 {
     writing *w = ctx;
-    frit_token marks[2 * FRIT_MARK_BYTES];
-    size_t n;
-    while (!text && n_soft > 0 && w->n_written < w->media->n_runs) {
-        const frit_soft_run *run = w->media->runs[w->n_written++];
-        if ((uint32_t)run->n_tokens > n_soft) break;
-        FRIT_TRY(add_tokens(w->media, run->ids, (size_t)run->n_tokens));
-        n_soft -= (uint32_t)run->n_tokens;
+    frit_media *media = w->media;
+    if (text) {
+        frit_token marks[2 * FRIT_MARK_BYTES];
+        size_t n;
+        FRIT_TRY(
+            frit_tokenize(w->engine->model, text, strlen(text), FRIT_TEXT_PARSE_SPECIAL, marks, FRIT_COUNT(marks), &n));
+        return add_tokens(media, marks, n);
     }
-    if (!text && n_soft == 0) return FRIT_OK;
-    if (!text)
-        return frit_fail(FRIT_E_UNSUPPORTED, "the features of tiles are not in one piece in this model's prompts");
-    FRIT_TRY(frit_tokenize(w->model, text, strlen(text), FRIT_TEXT_PARSE_SPECIAL, marks, FRIT_COUNT(marks), &n));
-    return add_tokens(w->media, marks, n);
+    FRIT_TRY(FRIT_GROW(media->runs, media->runs_capacity, media->n_runs + 1, "the features of a picture"));
+    FRIT_TRY(make_run(w, n_soft, &media->runs[media->n_runs]));
+    w->n_written += n_soft;
+    return add_tokens(media, media->runs[media->n_runs++]->ids, n_soft);
 }
 
 static frit_status make_media(frit_media *media, frit_engine *engine, const frit_image *image)
 {
-    cutting c = {.engine = engine, .image = image};
+    writing w = {.engine = engine, .image = image, .media = media};
     FRIT_TRY(open_pictures(engine));
     const frit_processor *processor = &engine->pictures->processor;
-    FRIT_TRY(frit_processor_plan(&c.plan, processor, image->width, image->height));
+    FRIT_TRY(frit_processor_plan(&w.plan, processor, image->width, image->height));
     media->placeholder = engine->pictures->placeholder;
-    const frit_status status = make_runs(media, &c);
-    free(c.patches);
-    FRIT_TRY(status);
-    return frit_processor_marks(processor, &c.plan, add_part, &(writing){.model = engine->model, .media = media});
+    const frit_status status = frit_processor_marks(processor, &w.plan, add_part, &w);
+    free(w.features);
+    return status;
 }
 
 frit_status frit_media_new(frit_media **out, frit_engine *engine, const frit_image *image,

@@ -9,7 +9,7 @@ struct frit_media {
     frit_token *tokens;   // [n]: marks and soft tokens, which replace the placeholder in a prompt
     size_t n, capacity;
     frit_soft_run **runs;   // [n_runs]
-    size_t n_runs;
+    size_t n_runs, runs_capacity;
     frit_token placeholder;   // that the chat template writes for a picture
 };
 

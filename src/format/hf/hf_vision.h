@@ -18,3 +18,5 @@
 frit_status frit_hf_vision_number(const frit_hf *hf, const char *name, double *out);
 // Writes the number of pixels of a patch of so many frames.
 frit_status frit_hf_vision_pixels(const frit_hf *hf, double n_frames);
+// Writes the width of the text model's embeddings, which its class determines if the configuration does not.
+frit_status frit_hf_vision_text_width(const frit_hf *hf);

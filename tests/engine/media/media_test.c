@@ -138,7 +138,7 @@ static void answers_about_files_equal_those_of_transformers(void **state)
 static void pictures_of_tiles_equal_those_of_transformers(void **state)
 {
     (void)state;
-    static const char *const models[] = {"smolvlm", "llava"};
+    static const char *const models[] = {"smolvlm", "llava", "mistral3"};
     for (size_t m = 0; m < FRIT_COUNT(models); m++)
         for (size_t k = 1; k < 3; k++) {
             fixture f = open_fixture(models[m], k);

@@ -3,8 +3,7 @@
 #include "format/hf/hf_rows.h"
 #include "format/hf/hf_vision.h"
 
-// Writes the width of the text model's embeddings, which its class determines if the configuration does not.
-static frit_status add_text_width(const frit_hf *hf)
+frit_status frit_hf_vision_text_width(const frit_hf *hf)
 {
     double width = 0;
     const json_t *text = json_object_get(hf->whole, "text_config");
@@ -41,7 +40,7 @@ static frit_status complete_idefics3(const frit_hf *hf)
     FRIT_TRY(frit_hf_get_number(hf, hf->whole, "", "scale_factor", FRIT_HF_WIDTH, &merge));
     FRIT_TRY(frit_hf_add_number(hf, "spatial_merge_size", FRIT_HF_WIDTH, merge));
     FRIT_TRY(add_grid(hf));
-    return add_text_width(hf);
+    return frit_hf_vision_text_width(hf);
 }
 
 static frit_status expect(const frit_hf *hf, const json_t *object, const char *where, const char *name,
@@ -67,7 +66,7 @@ static frit_status complete_llava(const frit_hf *hf)
                               hf->path, frit_hf_written(hf, "block_count"));
     FRIT_TRY(frit_hf_add_number(hf, "unused_block_count", FRIT_HF_COUNT, (double)n_left));
     FRIT_TRY(add_grid(hf));
-    return add_text_width(hf);
+    return frit_hf_vision_text_width(hf);
 }
 
 // clang-format off
