@@ -21,8 +21,13 @@ typedef struct frit_os_word {
 } frit_os_word;
 
 frit_status frit_os_word_init(frit_os_word *word);
-void frit_os_word_sleep(frit_os_word *word, uint32_t seen);   // may return early
-void frit_os_word_wake(frit_os_word *word);                   // wakes all sleepers
+// Sleeps for at most so many milliseconds, 0: any time. May return early.
+void frit_os_word_sleep_for(frit_os_word *word, uint32_t seen, uint32_t ms);
+static inline void frit_os_word_sleep(frit_os_word *word, uint32_t seen)
+{
+    frit_os_word_sleep_for(word, seen, 0);
+}
+void frit_os_word_wake(frit_os_word *word);   // wakes all sleepers
 void frit_os_word_deinit(frit_os_word *word);
 
 typedef struct frit_os_thread frit_os_thread;

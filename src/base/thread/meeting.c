@@ -14,7 +14,7 @@ enum { SPIN_NS = 20 * 1000, LOOKS = 64, PAD_BYTES = 128 };
 
 typedef struct seat {
     const void *_Atomic shown[2];
-    uint32_t n_joined;   // rounds that the member has joined
+    _Atomic uint32_t n_joined;   // rounds that the member has joined
     char gap[PAD_BYTES];
 } seat;
 
@@ -22,6 +22,7 @@ struct frit_meeting {
     int n;
     bool spins;
     _Atomic int breaker;   // -1: none
+    _Atomic bool is_late;
     seat seats[FRIT_MEETING_MAX];
     _Atomic uint32_t n_arrived;
     char gap[PAD_BYTES];
@@ -64,19 +65,35 @@ static bool is_over(frit_meeting *meeting, uint32_t round)
            frit_meeting_breaker(meeting) >= 0;
 }
 
+bool frit_meeting_is_late(const frit_meeting *meeting)
+{
+    return atomic_load((_Atomic bool *)(uintptr_t)&meeting->is_late);
+}
+
+// Breaks the meeting in place of the first member that has not joined the round.
+static void miss_member(frit_meeting *meeting, uint32_t round)
+{
+    int late = 0;
+    while (late + 1 < meeting->n && atomic_load(&meeting->seats[late].n_joined) > round) late++;
+    if (frit_meeting_breaker(meeting) < 0) atomic_store(&meeting->is_late, true);
+    frit_meeting_break(meeting, late);
+}
+
 static void wait_for_round(frit_meeting *meeting, uint32_t round)
 {
-    const uint64_t end = meeting->spins ? frit_time_ns() + SPIN_NS : 0;
-    while (meeting->spins && frit_time_ns() < end)
+    const uint64_t begin = frit_time_ns(), last = begin + FRIT_MEETING_MS * (uint64_t)1000000;
+    while (meeting->spins && frit_time_ns() < begin + SPIN_NS)
         for (int i = 0; i < LOOKS; i++)
             if (is_over(meeting, round)) return;
-    while (!is_over(meeting, round)) frit_os_word_sleep(&meeting->round, round);
+    while (!is_over(meeting, round) && frit_time_ns() < last)
+        frit_os_word_sleep_for(&meeting->round, round, FRIT_MEETING_MS);
+    if (!is_over(meeting, round)) miss_member(meeting, round);
 }
 
 bool frit_meeting_join(frit_meeting *meeting, int member, const void *mine, const void **all)
 {
     seat *s = &meeting->seats[member];
-    const uint32_t round = s->n_joined++;
+    const uint32_t round = atomic_fetch_add(&s->n_joined, 1);
     atomic_store_explicit(&s->shown[round % 2], mine, memory_order_relaxed);
     if (atomic_fetch_add(&meeting->n_arrived, 1) + 1 == (uint32_t)meeting->n * (round + 1)) {
         atomic_fetch_add(&meeting->round.value, 1);
@@ -101,8 +118,9 @@ void frit_meeting_break(frit_meeting *meeting, int member)
 
 void frit_meeting_reset(frit_meeting *meeting)
 {
-    for (int i = 0; i < meeting->n; i++) meeting->seats[i].n_joined = 0;
+    for (int i = 0; i < meeting->n; i++) atomic_store(&meeting->seats[i].n_joined, 0);
     atomic_store(&meeting->n_arrived, 0);
     atomic_store(&meeting->round.value, 0);
+    atomic_store(&meeting->is_late, false);
     atomic_store(&meeting->breaker, -1);
 }

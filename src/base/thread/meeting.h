@@ -6,13 +6,17 @@
 //     ...                                                              // reads all[0] to all[n - 1]
 //     all_came = frit_meeting_join(meeting, member, other, all);       // all have read what was at `mine`
 //
-// A member that cannot come breaks the meeting, so that no other waits for it.
+// A member that cannot come breaks the meeting, so that no other waits for it. A member that does not come for
+// FRIT_MEETING_MS has broken it too.
 #pragma once
 #include "base/status.h"
 
 #include <stdint.h>
 
-enum { FRIT_MEETING_MAX = 8 };   // members
+enum {
+    FRIT_MEETING_MAX = 8,     // members
+    FRIT_MEETING_MS = 8000,   // as long as kernels of a GPU wait for another one
+};
 
 typedef struct frit_meeting frit_meeting;
 
@@ -28,5 +32,6 @@ void frit_meeting_free(frit_meeting *meeting);   // NULL is fine
 // set.
 bool frit_meeting_join(frit_meeting *meeting, int member, const void *mine, const void **all);
 void frit_meeting_break(frit_meeting *meeting, int member);
-int frit_meeting_breaker(const frit_meeting *meeting);   // the first member that broke it; -1: none
-void frit_meeting_reset(frit_meeting *meeting);          // while no member is in a call
+int frit_meeting_breaker(const frit_meeting *meeting);    // the first member that broke it; -1: none
+bool frit_meeting_is_late(const frit_meeting *meeting);   // that member did not come
+void frit_meeting_reset(frit_meeting *meeting);           // while no member is in a call

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -19,9 +20,10 @@
 #if defined(__linux__) || defined(__wasm__)
 
 #if defined(__linux__)
-static void wait_on(_Atomic uint32_t *value, uint32_t seen)
+static void wait_on(_Atomic uint32_t *value, uint32_t seen, uint32_t ms)
 {
-    syscall(SYS_futex, value, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    const struct timespec most = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    syscall(SYS_futex, value, FUTEX_WAIT_PRIVATE, seen, ms > 0 ? &most : NULL, NULL, 0);
 }
 
 static void wake_all(_Atomic uint32_t *value)
@@ -29,9 +31,9 @@ static void wake_all(_Atomic uint32_t *value)
     syscall(SYS_futex, value, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
 }
 #else
-static void wait_on(_Atomic uint32_t *value, uint32_t seen)
+static void wait_on(_Atomic uint32_t *value, uint32_t seen, uint32_t ms)
 {
-    __builtin_wasm_memory_atomic_wait32((int *)(void *)value, (int)seen, -1);
+    __builtin_wasm_memory_atomic_wait32((int *)(void *)value, (int)seen, ms > 0 ? (long long)ms * 1000000 : -1);
 }
 
 static void wake_all(_Atomic uint32_t *value)
@@ -53,10 +55,10 @@ void frit_os_word_deinit(frit_os_word *word)
 
 // The sleeper counts itself before wait_on compares the value, the waker changes the value before it looks at
 // the count; both orders are sequentially consistent, so at least one of them sees the other.
-void frit_os_word_sleep(frit_os_word *word, uint32_t seen)
+void frit_os_word_sleep_for(frit_os_word *word, uint32_t seen, uint32_t ms)
 {
     atomic_fetch_add(&word->n_sleeping, 1);
-    if (atomic_load(&word->value) == seen) wait_on(&word->value, seen);
+    if (atomic_load(&word->value) == seen) wait_on(&word->value, seen, ms);
     atomic_fetch_sub(&word->n_sleeping, 1);
 }
 
@@ -93,12 +95,18 @@ void frit_os_word_deinit(frit_os_word *word)
     word->lock = NULL;
 }
 
-void frit_os_word_sleep(frit_os_word *word, uint32_t seen)
+void frit_os_word_sleep_for(frit_os_word *word, uint32_t seen, uint32_t ms)
 {
     word_lock *lock = word->lock;
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += ms / 1000 + (end.tv_nsec + (long)(ms % 1000) * 1000000) / 1000000000;
+    end.tv_nsec = (end.tv_nsec + (long)(ms % 1000) * 1000000) % 1000000000;
     pthread_mutex_lock(&lock->mutex);
     atomic_fetch_add(&word->n_sleeping, 1);
-    while (atomic_load(&word->value) == seen) pthread_cond_wait(&lock->changed, &lock->mutex);
+    for (int result = 0; result == 0 && atomic_load(&word->value) == seen;)
+        result = ms > 0 ? pthread_cond_timedwait(&lock->changed, &lock->mutex, &end)
+                        : pthread_cond_wait(&lock->changed, &lock->mutex);
     atomic_fetch_sub(&word->n_sleeping, 1);
     pthread_mutex_unlock(&lock->mutex);
 }

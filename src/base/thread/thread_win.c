@@ -30,12 +30,13 @@ void frit_os_word_deinit(frit_os_word *word)
     word->lock = NULL;
 }
 
-void frit_os_word_sleep(frit_os_word *word, uint32_t seen)
+void frit_os_word_sleep_for(frit_os_word *word, uint32_t seen, uint32_t ms)
 {
     word_lock *lock = word->lock;
     AcquireSRWLockExclusive(&lock->mutex);
     atomic_fetch_add(&word->n_sleeping, 1);
-    while (atomic_load(&word->value) == seen) SleepConditionVariableSRW(&lock->changed, &lock->mutex, INFINITE, 0);
+    while (atomic_load(&word->value) == seen)
+        if (!SleepConditionVariableSRW(&lock->changed, &lock->mutex, ms > 0 ? ms : INFINITE, 0)) break;
     atomic_fetch_sub(&word->n_sleeping, 1);
     ReleaseSRWLockExclusive(&lock->mutex);
 }
