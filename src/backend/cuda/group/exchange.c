@@ -37,11 +37,11 @@ static int64_t inner_of(const frit_node *part, int axis)
 
 // Chooses the size of pieces: small ones go to many blocks of threads, large ones cost fewer flags. Returns the number
 // of blocks.
-static unsigned take_pieces(frit_exchange_args *args)
+static unsigned take_pieces(frit_exchange_args *args, bool is_packed)
 {
     const int64_t n_units = (args->n + UNIT - 1) / UNIT, most = FRIT_GPU_EXCHANGE_BLOCKS;
     args->n_units = (int)((n_units + most - 1) / most);
-    if (args->n_units > MOST_UNITS) args->n_units = MOST_UNITS;
+    if (args->n_units > MOST_UNITS * (is_packed ? 2 : 1)) args->n_units = MOST_UNITS * (is_packed ? 2 : 1);
     const int64_t n_pieces = (n_units + args->n_units - 1) / args->n_units;
     return (unsigned)(n_pieces < most ? n_pieces : most);
 }
@@ -62,7 +62,7 @@ static frit_status run_exchange(frit_cuda_device *d, const frit_cuda_launch *l, 
     frit_cuda_kernel one = is_small ? *l->exchange_small : *l->kernel;
     one.grid[0] = is_small                   ? (unsigned)((args.n + UNIT - 1) / UNIT)
                   : node->op == FRIT_OP_PART ? (unsigned)((args.n + THREADS - 1) / THREADS)
-                                             : take_pieces(&args);
+                                             : take_pieces(&args, node->op == FRIT_OP_REDUCE && !d->is_deterministic);
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
@@ -75,6 +75,7 @@ static frit_status add_exchange(frit_exec *exec, const frit_node *node, const fr
                                .grid = {1, 1, 1},
                                .threads = THREADS};
     frit_cuda_define(&kernel, "RANKS", exec->device->peers.rank.n);
+    frit_cuda_define(&kernel, "PACKED", !exec->device->is_deterministic);
     FRIT_TRY(frit_cuda_launch_new(exec, node, out));
     frit_cuda_launch *l = *out;
     FRIT_TRY(frit_cuda_address_of(exec, node->src[0], false, &l->x[0]));

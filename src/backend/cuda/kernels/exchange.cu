@@ -8,9 +8,12 @@
 // only. A stage is written again after four pieces: by then the other ranks have sent three more pieces, so they have
 // read it. The flags count on from launch to launch, so that a recorded graph can be replayed.
 //
-// A rank that waits for ten seconds ends the kernel with an error.
+// A rank that waits for eight seconds ends the kernel with an error.
 //
-// Grid: at most EXCHANGE_BLOCKS, which all run at the same time; 512 threads. Defined by the host: RANKS.
+// Large sums are sent in half of the bytes, unless PACKED is 0: four neighbours share a power of two, and have 14 bits
+// each. All ranks add the same rounded numbers, also their own, so that they have the same bits.
+//
+// Grid: at most EXCHANGE_BLOCKS, which all run at the same time; 512 threads. Defined by the host: RANKS, PACKED.
 #include "args.h"
 #include "ptx.cuh"
 
@@ -53,14 +56,57 @@ DEVICE float4 load_x(const frit_exchange_args &a, long long i)
     return load_numbers((const float *)a.x, i, a.n);
 }
 
+// Rounds x to 14 bits of the power of two above the largest of four numbers. Numbers below 2^-115 become 0. An exponent
+// of 255 says that one is not finite.
+DEVICE u32 exponent_of(const float4 &x)
+{
+    const float most = fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w)));
+    const bool is_finite = x.x - x.x == 0 && x.y - x.y == 0 && x.z - x.z == 0 && x.w - x.w == 0;
+    return is_finite ? max(12u, __float_as_uint(most) >> 23) : 255;
+}
+
+DEVICE u32 round_14(float x, float factor)
+{
+    return (u32)max(-8191, min(8191, __float2int_rn(x * factor))) & 0x3fff;
+}
+
+DEVICE uint2 pack(const float4 &x)
+{
+    const u32 e = exponent_of(x);
+    const float factor = __uint_as_float((266 - e) << 23);   // 2^(139 - e)
+    return make_uint2(round_14(x.x, factor) | round_14(x.y, factor) << 14 | e << 28,
+                      round_14(x.z, factor) | round_14(x.w, factor) << 14 | e >> 4 << 28);
+}
+
+DEVICE float4 unpack(const uint2 &p)
+{
+    const u32 e = p.x >> 28 | p.y >> 28 << 4;
+    const float factor = __uint_as_float(e == 255 ? 0x7fc00000 : (e - 12) << 23);   // 2^(e - 139)
+    return make_float4((float)((int)(p.x << 18) >> 18) * factor, (float)((int)(p.x << 4) >> 18) * factor,
+                       (float)((int)(p.y << 18) >> 18) * factor, (float)((int)(p.y << 4) >> 18) * factor);
+}
+
+// Where a thread's packed numbers of a unit lie in a piece.
+DEVICE uint2 *packed_in(float *piece, int unit)
+{
+    return (uint2 *)(piece - threadIdx.x * 4) + unit * THREADS + threadIdx.x;
+}
+
 // Sends numbers i ... i + 3 of each thread, and of each further unit, as piece number `count`.
-DEVICE void send(const frit_exchange_args &a, long long i, u32 count)
+template <bool PACKS> DEVICE void send(const frit_exchange_args &a, long long i, u32 count)
 {
     for (int unit = 0; unit < a.n_units; unit++) {
         const float4 x = load_x(a, i + unit * UNIT);
+        const uint2 packed = PACKS ? pack(x) : make_uint2(0, 0);
 #pragma unroll
-        for (int r = 0; r < RANKS; r++)
-            if (r != a.rank) *(float4 *)(piece_in(a, r, a.rank, count) + unit * UNIT) = x;
+        for (int r = 0; r < RANKS; r++) {
+            if (r == a.rank) continue;
+            float *const piece = piece_in(a, r, a.rank, count);
+            if (PACKS)
+                *packed_in(piece, unit) = packed;
+            else
+                *(float4 *)(piece + unit * UNIT) = x;
+        }
     }
     fence_for_peers();
     __syncthreads();
@@ -99,17 +145,26 @@ DEVICE void store_sum(const frit_exchange_args &a, long long i, float4 (&of)[RAN
 
 // `take` finishes numbers i ... i + 3, of piece number `count`, in which they lie from number `at` on.
 struct reduce {
+    static const bool packs = PACKED;
     static DEVICE void take(const frit_exchange_args &a, long long i, u32 count, int at)
     {
         float4 of[RANKS];
 #pragma unroll
-        for (int r = 0; r < RANKS; r++)
-            of[r] = r == a.rank ? load_x(a, i) : __ldcg((const float4 *)(piece_in(a, a.rank, r, count) + at));
+        for (int r = 0; r < RANKS; r++) {
+            const float *const piece = piece_in(a, a.rank, r, count);
+            if (r == a.rank)
+                of[r] = PACKED ? unpack(pack(load_x(a, i))) : load_x(a, i);
+            else if (PACKED)
+                of[r] = unpack(__ldcg(packed_in((float *)piece, at / UNIT)));
+            else
+                of[r] = __ldcg((const float4 *)(piece + at));
+        }
         store_sum(a, i, of);
     }
 };
 
 struct gather {
+    static const bool packs = false;
     static DEVICE void take(const frit_exchange_args &a, long long i, u32 count, int at)
     {
         for (int part = 0; part < a.n_parts; part++) {
@@ -133,7 +188,7 @@ template <class OP> DEVICE void exchange(const frit_exchange_args &a)
     const long long first = begins + threadIdx.x * 4;
     const u32 n = begins < a.n ? (u32)((a.n - begins + step - 1) / step) : 0;
     for (u32 k = 0; k <= n; k++) {
-        if (k < n) send(a, first + k * step, begin + k);
+        if (k < n) send<OP::packs>(a, first + k * step, begin + k);
         if (k == 0) continue;
         await(a, begin + k - 1);
         for (int unit = 0; unit < a.n_units; unit++)

@@ -304,7 +304,7 @@ DEVICE void set_flag(u32 *flag, u32 value)
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
 
-// Waits until another GPU has set the flag to `value` or a later number; after ten seconds the kernel fails.
+// Waits until another GPU has set the flag to `value` or a later number; after eight seconds the kernel fails.
 DEVICE void wait_for_flag(const u32 *flag, u32 value)
 {
     u64 begin = 0;
@@ -316,7 +316,7 @@ DEVICE void wait_for_flag(const u32 *flag, u32 value)
         if (n % 1024) continue;
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
         if (begin == 0) begin = now;
-        if (now - begin > 10000000000ull) __trap();
+        if (now - begin > 8000000000ull) __trap();
     }
 }
 
@@ -327,7 +327,7 @@ DEVICE void send_with_flags(uint4 *to, u32 x, u32 y, u32 flag)
                  : "memory");
 }
 
-// Waits for two numbers with this flag; after ten seconds the kernel fails.
+// Waits for two numbers with this flag; after eight seconds the kernel fails.
 DEVICE uint2 take_with_flags(const uint4 *from, u32 flag)
 {
     u64 begin = 0;
@@ -342,6 +342,6 @@ DEVICE uint2 take_with_flags(const uint4 *from, u32 flag)
         if (n % 1024) continue;
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
         if (begin == 0) begin = now;
-        if (now - begin > 10000000000ull) __trap();
+        if (now - begin > 8000000000ull) __trap();
     }
 }
