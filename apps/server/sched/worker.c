@@ -327,11 +327,15 @@ void server_worker_end_aside(void *ctx, server_job *job)
     pthread_mutex_unlock(&worker->lock);
 }
 
-// Ends the jobs whose sessions failed. If the step itself failed, nothing ran, and all jobs with pending tokens end.
+// Ends the jobs whose sessions failed. If the step itself failed, nothing ran, and all jobs with pending tokens end;
+// the status is 503 if a device failed.
 static void end_failed(server_worker *worker, frit_status step)
 {
     server_problem problem;
-    if (step != FRIT_OK) server_refuse_status(&problem, 500, NULL, step);
+    if (step == FRIT_E_UNSUPPORTED)
+        server_refuse(&problem, 503, "device_failed", NULL, "%s", frit_error());
+    else if (step != FRIT_OK)
+        server_refuse_status(&problem, 500, NULL, step);
     pthread_mutex_lock(&worker->lock);
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_slot *slot = &worker->slots.items[i];
