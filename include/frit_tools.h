@@ -336,7 +336,8 @@ typedef struct frit_machine_device {   // a device other than the CPU
     bool is_usable;
     char kind[512];        // "NVIDIA H200"; if it is not usable, the reason
     uint64_t free_bytes;   // of the device's memory
-    uint64_t reserved[4];
+    uint64_t reaches;      // bit k: it reads and writes the memory of the backend's device k, as NAME:k
+    uint64_t reserved[3];
 } frit_machine_device;
 
 // Gets device i of the devices that this build has code for, even if this machine does not have it. The device is

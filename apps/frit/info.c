@@ -88,23 +88,45 @@ static int print_architectures(bool json)
     return CLI_DONE;
 }
 
+static json_t *reached_json(uint64_t reaches)
+{
+    json_t *list = json_array();
+    for (int k = 0; k < 64; k++)
+        if (reaches >> k & 1) json_array_append_new(list, json_integer(k));
+    return list;
+}
+
 static json_t *devices_json(void)
 {
     json_t *list = json_array();
     frit_machine_device device;
     for (size_t i = 0; frit_machine_get_device(i, &device); i++)
-        json_array_append_new(list, json_pack("{s:s, s:b, s:s, s:I}", "name", device.name, "usable", device.is_usable,
-                                              "kind", device.kind, "free_bytes", (json_int_t)device.free_bytes));
+        json_array_append_new(list, json_pack("{s:s, s:b, s:s, s:I, s:o}", "name", device.name, "usable",
+                                              device.is_usable, "kind", device.kind, "free_bytes",
+                                              (json_int_t)device.free_bytes, "reaches", reached_json(device.reaches)));
     return list;
+}
+
+// Numbers of the devices whose memory the device reaches, which a group with '--split tensor' needs.
+static void print_reached(const frit_machine_device *device)
+{
+    const char *before = "; reaches ";
+    for (int k = 0; k < 64; k++) {
+        if (!(device->reaches >> k & 1)) continue;
+        cli_print("%s%d", before, k);
+        before = ", ";
+    }
+    cli_print("\n");
 }
 
 static void print_devices(void)
 {
     frit_machine_device device;
     for (size_t i = 0; frit_machine_get_device(i, &device); i++)
-        if (device.is_usable)
-            cli_print("%-10s %s, %.1f GB free\n", device.name, device.kind, (double)device.free_bytes / 1e9);
-        else
+        if (device.is_usable) {
+            cli_print("%-10s %s, %.1f GB free", device.name, device.kind, (double)device.free_bytes / 1e9);
+            print_reached(&device);
+        } else
             cli_print("%-10s not usable: %s\n", device.name, device.kind);
 }
 

@@ -47,8 +47,9 @@ typedef struct frit_engine_options {
     // device with a queue; -1: no limit.
     int32_t prompt_budget;
     // The device to use beside the CPU, by the name of its backend ("cuda"); "cpu": none. NULL: the first usable one.
-    // "cpu:0-3": a group of four members, each with a part of the cores, of the weights and of the cache. With
-    // `deterministic` the numbers do not depend on how many members there are, from "cpu:0" on.
+    // "cuda:0-3" or "cuda:0,2": several devices, which run the model together (`split`). "cpu:0-3": four members, each
+    // with a part of the cores. With `deterministic` the numbers of `split` "tensor" do not depend on how many devices
+    // there are, from "cpu:0" on.
     const char *device;
     // The number of layers that run on the device, counted from the end, the output first: a number, or "all". NULL or
     // "auto": as many as its memory has room for. Without a device a number is only a warning.
@@ -75,7 +76,11 @@ typedef struct frit_engine_options {
     // room for them and when the engine is freed; the least recently used are removed. Later engines of the model, in
     // any process, use them. The files contain the sessions' tokens. Failures are warnings. NULL: none.
     const char *prefix_disk;
-    uint64_t reserved[1];
+    // How several devices divide the model. "tensor": each has a part of every layer, of the weights and of the cache.
+    // "layer": each has some of the layers, one device after the other, in proportion to its free memory; steps of
+    // different sessions keep all of them busy. "auto" (NULL): "tensor", or "layer" where the devices cannot reach each
+    // other's memory, of which a warning in the model's log gives the reason.
+    const char *split;
 } frit_engine_options;
 
 // Chooses a context that fits into memory if n_ctx is 0, then packs the weights, unless another engine of the model has

@@ -57,6 +57,8 @@ frit_status frit_backend_copy(frit_address to, frit_address from, uint64_t n_byt
 {
     frit_device *source = from.memory->device, *target = to.memory->device;
     if (source == target) return source->backend->copy(source, to, from, n_bytes);
+    if (source->backend == target->backend && target->backend->receive)
+        return target->backend->receive(target, to, from, n_bytes);
     uint8_t *seen = target->backend->map(to.memory);
     if (seen) return source->backend->read(source, from, seen + to.offset, n_bytes);
     const uint8_t *given = source->backend->map(from.memory);

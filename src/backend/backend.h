@@ -129,6 +129,8 @@ typedef struct frit_backend {
     // NULL: its devices have no numbers.
     const char *const *numbered;
     int (*count)(void);
+    // Bit k of the result: device `number` can access the memory of device k. NULL: none can.
+    uint64_t (*reaches)(int number);
     // The layout that its attention reads, for types without blocks. True: values are transposed in their pages,
     // [dim, position], and keys are not. False: keys are transposed, values are not.
     bool values_by_dim;
@@ -152,6 +154,9 @@ typedef struct frit_backend {
     frit_status (*read)(frit_device *device, frit_address from, void *to, uint64_t n_bytes);
     frit_status (*write)(frit_device *device, frit_address to, const void *from, uint64_t n_bytes);
     frit_status (*copy)(frit_device *device, frit_address to, frit_address from, uint64_t n_bytes);
+    // Queues a copy from the memory of another device of the backend, which runs after all steps that both devices have
+    // queued, and before those that either queues later. NULL: copies go through the host.
+    frit_status (*receive)(frit_device *device, frit_address to, frit_address from, uint64_t n_bytes);
 
     // `runs` is true if the device supports the node. `can_join` is true if it runs two nodes together (graph/phase.h);
     // its `device` is a frit_device.
@@ -216,5 +221,6 @@ void frit_backend_set_first(const frit_backend *backend);
 // Copies a row of n numbers of output, which is on the host, if a copy is requested. Sets `bad` if a number is not
 // finite.
 void frit_out_row_take(frit_out_row *taken, const float *row, int64_t n);
-// Copies bytes between any two devices, after all steps that were submitted to the device of `from`.
+// Copies bytes between any two devices, after all steps that were submitted to the device of `from`. Waits for them,
+// unless both devices are of a backend with `receive`.
 frit_status frit_backend_copy(frit_address to, frit_address from, uint64_t n_bytes);

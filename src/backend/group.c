@@ -42,6 +42,9 @@ static frit_status first_failure(const group_call *call)
 {
     const frit_group *group = call->group;
     const int breaker = frit_meeting_breaker(group->meeting);
+    if (frit_meeting_is_late(group->meeting))
+        return frit_fail(FRIT_E_UNSUPPORTED, "rank %d of %s: the others have waited %d seconds for it", breaker,
+                         group->name, FRIT_MEETING_MS / 1000);
     if (breaker >= 0 && call->status[breaker] != FRIT_OK) return fail_as(group, breaker, call->status[breaker]);
     for (int i = 0; i < group->n; i++)
         if (call->status[i] != FRIT_OK) return fail_as(group, i, call->status[i]);
@@ -169,7 +172,7 @@ frit_status frit_group_settle(frit_group *group)
 
 typedef struct opening {
     const frit_device_options *options;
-    int32_t first;
+    const frit_device_list *list;
 } opening;
 
 // Parts of tensors belong to the group, so members have stores of their own.
@@ -178,7 +181,7 @@ static frit_status open_member(frit_group *group, int rank, void *ctx)
     const opening *o = ctx;
     frit_device_options options = *o->options;
     const frit_rank at = {group->meeting, rank, group->n};
-    options.number = o->first + rank;
+    options.number = group->kind->numbered ? o->list->numbers[rank] : rank;
     options.n_members = group->n;
     options.stores = NULL;
     FRIT_TRY(group->kind->open(&group->members[rank], &options));
@@ -296,53 +299,27 @@ static frit_status open_all(frit_group *group, opening *o)
     return FRIT_OK;
 }
 
-frit_status frit_group_open(frit_device **out, const frit_backend *kind, int32_t first, int32_t n,
+frit_status frit_group_open(frit_device **out, const frit_backend *kind, const frit_device_list *list,
                             const frit_device_options *options)
 {
     *out = NULL;
     if (!kind->join)
         return frit_fail(FRIT_E_UNSUPPORTED, "device: %s devices cannot be members of a group, expected one device",
                          kind->name);
-    if (n < 1 || n > FRIT_MAX_RANKS)
-        return frit_fail(FRIT_E_INVALID, "device: a group of %d devices of %s is asked for, expected 1 to %d", (int)n,
-                         kind->name, (int)FRIT_MAX_RANKS);
+    if (list->n < 1 || list->n > FRIT_MAX_RANKS)
+        return frit_fail(FRIT_E_INVALID, "device: a group of %d devices of %s is asked for, expected 1 to %d",
+                         (int)list->n, kind->name, (int)FRIT_MAX_RANKS);
     frit_group *group = calloc(1, sizeof *group);
     if (!group) return frit_fail_memory(sizeof *group, "a group of devices");
     group->kind = kind;
-    group->n = n;
+    group->n = list->n;
     group->is_exact = options->deterministic;
-    snprintf(group->name, sizeof group->name, n > 1 ? "%s:%d-%d" : "%s:%d", kind->name, (int)first,
-             (int)(first + n - 1));
+    frit_device_list_name(list, group->name, sizeof group->name);
     set_functions(group);
-    const frit_status status = open_all(group, &(opening){options, first});
+    const frit_status status = open_all(group, &(opening){options, list});
     if (status == FRIT_OK)
         *out = &group->base;
     else
         group_close(&group->base);
     return status;
-}
-
-// Reads a number at `*at`, which it moves on. -1: no digit is there.
-static int32_t take_number(const char **at)
-{
-    int32_t number = 0;
-    const char *begin = *at;
-    for (; **at >= '0' && **at <= '9' && *at < begin + 4; ++*at) number = 10 * number + (**at - '0');
-    return *at > begin ? number : -1;
-}
-
-bool frit_group_parse(const char *name, char backend[16], int32_t *first, int32_t *n)
-{
-    const char *colon = strchr(name, ':'), *at = colon ? colon + 1 : NULL;
-    if (!colon || colon == name || colon - name > 15) return false;
-    *first = take_number(&at);
-    int32_t last = *first;
-    if (*at == '-') {
-        at++;
-        last = take_number(&at);
-    }
-    if (*first < 0 || last < *first || *at) return false;
-    snprintf(backend, 16, "%.*s", (int)(colon - name), name);
-    *n = last - *first + 1;
-    return true;
 }

@@ -174,12 +174,28 @@ static uint32_t devices_of(const frit_shape_class *c)
     return used;
 }
 
+// Each segment on a device of its own whose queue is left only for the results: a device works on the next step while
+// later ones finish this one.
+static int32_t count_stages(const frit_engine *engine, const frit_shape_class *c)
+{
+    uint32_t used = 0;
+    if (c->segments.n < 2 || !engine->devices[c->segments.list[c->segments.output].device]->backend->picks) return 1;
+    for (int k = 0; k < c->segments.n; k++) {
+        const int device = c->segments.list[k].device;
+        const frit_backend *backend = engine->devices[device]->backend;
+        if (used >> device & 1 || !backend->queues || !backend->receive) return 1;
+        used |= 1u << device;
+    }
+    return c->segments.n;
+}
+
 static frit_status measure_engine(frit_engine *engine, const frit_engine_options *options,
                                   const frit_device_target *target, frit_engine_needs *needs)
 {
     engine->hp = engine->model->hp;
     engine->no_fuse = options->no_fuse;
     engine->schedule.prompt_budget = options->prompt_budget;
+    engine->schedule.n_stages = 1;
     FRIT_TRY(frit_engine_open_devices(engine, options, target));
     choose_batch(engine, options);
     find_row_rules(engine, UINT32_MAX);
@@ -187,6 +203,7 @@ static frit_status measure_engine(frit_engine *engine, const frit_engine_options
     // The CPU is a device of every engine. Where all layers are on a GPU, its row classes must not divide the steps.
     const uint32_t used = devices_of(&needs->plans.logits) | devices_of(&needs->plans.source);
     if (used != 0 && !engine->weight_stream.is_on) find_row_rules(engine, used);
+    if (!engine->weight_stream.is_on) engine->schedule.n_stages = count_stages(engine, &needs->plans.logits);
     return FRIT_OK;
 }
 
@@ -258,7 +275,6 @@ frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_eng
     FRIT_REQUIRE(out);
     *out = NULL;
     FRIT_REQUIRE(model);
-    FRIT_REQUIRE_UNUSED(options);
     const frit_engine_options chosen = options ? *options : (frit_engine_options){0};
     return frit_engine_new_for(out, model, &chosen, NULL);
 }
@@ -298,7 +314,7 @@ frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *in
     engine->devices[0]->backend->info(engine->devices[0], &first);
     frit_engine_cpu(engine)->backend->info(frit_engine_cpu(engine), &cpu);
     *info = (frit_engine_info){
-        .backend = engine->devices[0]->backend->name,
+        .backend = engine->device_name,
         .isa = first.isa,
         .n_ctx = engine->n_ctx,
         .n_threads = cpu.n_threads,

@@ -43,6 +43,10 @@ typedef struct frit_schedule_state {
     bool prompt_first;    // the first prompt got no part of the last step and goes first in the next one
     double prompt_time;   // frit_session_prompt.time of the prompt that began last (sched/prompt_share.c)
     int32_t max_outs;     // rows of a step with logits, so that these stay within a few MiB
+    // Devices that work one after the other on a step, each with a queue, so that each can have a step of its own; 1:
+    // steps are not divided among sessions.
+    int32_t n_stages;
+    bool divides;   // the step that is being made has the rows of some sessions only, for the sake of the stages
 } frit_schedule_state;
 
 // Steps in flight (sched/flight.c): numbers n_completed + 1 to n_submitted.
@@ -65,8 +69,11 @@ struct frit_engine {
     frit_hparams hp;   // the model's, with the rotation frequencies of n_ctx
     int32_t n_ctx, n_batch;
     // Devices, and what lies on them (placement/).
-    frit_device *devices[FRIT_MAX_DEVICES];   // the last one is the CPU
+    frit_device *devices[FRIT_MAX_DEVICES];       // the last one is the CPU
+    const char *device_names[FRIT_MAX_DEVICES];   // as users know them: "cuda", or "cuda:1" of several
     int n_devices;
+    int n_split;               // the first devices, among which layers are divided; 1: they are not
+    const char *device_name;   // of the first device, or of all that layers are divided among: "cuda:0-1"
     frit_placement placement;
     frit_device_map device_map;
     frit_weight_stream weight_stream;

@@ -13,7 +13,7 @@
 #pragma once
 #include "graph/graph.h"
 
-enum { FRIT_MAX_DEVICES = 8 };
+enum { FRIT_MAX_DEVICES = 9 };   // eight, and the CPU
 
 typedef struct frit_placement {
     int n_devices;   // the last one runs every node

@@ -66,8 +66,12 @@ static void mark_used(const shape *s, const frit_cache_layer *layers, uint64_t n
 static frit_device *open_group(int32_t n)
 {
     frit_device *group;
+    frit_device_list list;
+    char name[32];
+    snprintf(name, sizeof name, "cpu:0-%d", (int)n - 1);
+    assert_true(frit_device_list_parse(name, &list));
     assert_ok(
-        frit_group_open(&group, &frit_backend_cpu, 0, n, &(frit_device_options){.cpu = "reference", .n_threads = n}));
+        frit_group_open(&group, &frit_backend_cpu, &list, &(frit_device_options){.cpu = "reference", .n_threads = n}));
     return group;
 }
 
@@ -128,31 +132,39 @@ static void ranks_have_a_part_of_the_memory(void **state)
     frit_group_cache_deinit(&cache);
 }
 
-static void names_of_groups_are_read(void **state)
+static void names_of_lists_are_read(void **state)
 {
     (void)state;
     static const struct {
         const char *name;
-        bool is_group;
-        int32_t first, n;
-    } rows[] = {{"cpu:0-1", true, 0, 2},
-                {"cuda:2-5", true, 2, 4},
-                {"cpu:0", true, 0, 1},
-                {"cpu", false, 0, 0},
-                {"cpu:", false, 0, 0},
-                {":0-1", false, 0, 0},
-                {"cpu:1-0", false, 0, 0},
-                {"cpu:0-", false, 0, 0},
-                {"cpu:-1", false, 0, 0},
-                {"cpu:0-1x", false, 0, 0},
-                {"a-very-long-backend:0", false, 0, 0}};
+        int32_t n, numbers[FRIT_MAX_RANKS];   // n 0: no list
+        const char *written;                  // NULL: as `name`
+    } rows[] = {{"cpu:0-1", 2, {0, 1}, NULL},
+                {"cuda:2-5", 4, {2, 3, 4, 5}, NULL},
+                {"cuda:0,2", 2, {0, 2}, NULL},
+                {"cuda:0,1,2", 3, {0, 1, 2}, "cuda:0-2"},
+                {"cuda:3,0-1", 3, {3, 0, 1}, "cuda:3,0,1"},
+                {"cpu:0", 1, {0}, NULL},
+                {"cpu", 0, {0}, NULL},
+                {"cpu:", 0, {0}, NULL},
+                {":0-1", 0, {0}, NULL},
+                {"cpu:1-0", 0, {0}, NULL},
+                {"cpu:0-", 0, {0}, NULL},
+                {"cpu:-1", 0, {0}, NULL},
+                {"cpu:0,", 0, {0}, NULL},
+                {"cpu:0,0", 0, {0}, NULL},
+                {"cpu:0-2,1", 0, {0}, NULL},
+                {"cpu:0-1x", 0, {0}, NULL},
+                {"a-very-long-backend:0", 0, {0}, NULL}};
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
-        char backend[16];
-        int32_t first = 0, n = 0;
-        assert_int_equal(frit_group_parse(rows[i].name, backend, &first, &n), rows[i].is_group);
-        if (!rows[i].is_group) continue;
-        assert_int_equal(first, rows[i].first);
-        assert_int_equal(n, rows[i].n);
+        frit_device_list list;
+        char name[64];
+        assert_int_equal(frit_device_list_parse(rows[i].name, &list), rows[i].n > 0);
+        if (rows[i].n == 0) continue;
+        assert_int_equal(list.n, rows[i].n);
+        assert_memory_equal(list.numbers, rows[i].numbers, (size_t)list.n * sizeof *list.numbers);
+        frit_device_list_name(&list, name, sizeof name);
+        assert_string_equal(name, rows[i].written ? rows[i].written : rows[i].name);
     }
 }
 
@@ -161,7 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_comes_back),
         cmocka_unit_test(ranks_have_a_part_of_the_memory),
-        cmocka_unit_test(names_of_groups_are_read),
+        cmocka_unit_test(names_of_lists_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

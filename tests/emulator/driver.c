@@ -397,6 +397,17 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, emulated_stream *str
     return copy((uint64_t)(uintptr_t)to, from, n, stream);
 }
 
+int cuMemcpyPeerAsync(uint64_t to, void *to_context, uint64_t from, void *from_context, size_t n,
+                      emulated_stream *stream)
+{
+    return to_context && from_context ? copy(to, from, n, stream) : INVALID;
+}
+
+int cuCtxEnablePeerAccess(void *peer, unsigned flags)
+{
+    return peer && flags == 0 ? OK : INVALID;
+}
+
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, emulated_stream *stream)
 {
     return copy(to, from, n, stream);

@@ -2,6 +2,7 @@
 // Engines on groups of devices: logits are those of the references of all architectures, and have the same bits on 1, 2
 // and 4 ranks where sums are exact. Arguments select models whose names contain one of them.
 #include "arch/golden.h"
+#include "base/time.h"
 #include "support/engines.h"
 #include "support/kept_rows.h"
 #include "support/test_device.h"
@@ -120,11 +121,12 @@ static void every_architecture_has_its_logits(void **state)
 
 // ------------------------------------------------------------------------------- names and failures
 
-static frit_status fail_to_make(const char *device)
+static frit_status fail_to_make(const char *device, const char *split)
 {
     frit_model *model = load_tiny(&(tiny_options){0});
     frit_engine *engine;
-    const frit_status status = frit_engine_new(&engine, model, &(frit_engine_options){.device = device});
+    const frit_status status =
+        frit_engine_new(&engine, model, &(frit_engine_options){.device = device, .split = split});
     frit_engine_free(engine);
     frit_model_free(model);
     return status;
@@ -138,10 +140,19 @@ static void groups_have_names(void **state)
     assert_ok(frit_engine_get_info(engine, &info));
     assert_string_equal(info.backend, "cpu:0-1");
     frit_engine_free(engine);
-    assert_fails(fail_to_make("cpu:0-8"), FRIT_E_INVALID, "a group of 9 devices of cpu is asked for, expected 1 to 8");
-    assert_fails(fail_to_make("cpu:1-0"), FRIT_E_INVALID, "'cpu:1-0' is not a device that frit can use here");
-    assert_fails(fail_to_make("abacus:0-1"), FRIT_E_INVALID, "'abacus:0-1' is not a device that frit can use here");
-    assert_fails(fail_to_make("webgpu:0-1"), FRIT_E_UNSUPPORTED, "webgpu devices cannot be members of a group");
+    assert_fails(fail_to_make("cpu:0-8", NULL), FRIT_E_INVALID,
+                 "a group of 9 devices of cpu is asked for, expected 1 to 8");
+    assert_fails(fail_to_make("cpu:1-0", NULL), FRIT_E_INVALID, "'cpu:1-0' is not a device that frit can use here");
+    assert_fails(fail_to_make("abacus:0-1", NULL), FRIT_E_INVALID,
+                 "'abacus:0-1' is not a device that frit can use here");
+    assert_fails(fail_to_make("webgpu:0-1", "tensor"), FRIT_E_UNSUPPORTED,
+                 "webgpu devices cannot be members of a group");
+    assert_fails(fail_to_make("cpu:0-8", "layer"), FRIT_E_INVALID, "among 9 devices of cpu, expected 8 at most");
+    engine = tiny_engine(&(tiny_options){.n_layer = 4},
+                         (frit_engine_options){.device = "cpu:0,1", .split = "layer", .n_threads = 2});
+    assert_ok(frit_engine_get_info(engine, &info));
+    assert_string_equal(info.backend, "cpu:0-1");
+    frit_engine_free(engine);
 }
 
 // The names of the model's weights reach each rank: a damaged one fails on the rank that reads it.
@@ -157,6 +168,86 @@ static void a_member_without_room_ends_with_one_sentence(void **state)
     frit_model_free(model);
 }
 
+enum { TRIES = 200, LOST_PROMPT = 9, MOST_NS = 1000000000 };
+
+// Runs the session's tokens. Returns the status of the first step that fails.
+static frit_status run_steps(frit_session *session, frit_engine *engine)
+{
+    while (frit_session_pending(session) > 0) FRIT_TRY(frit_engine_step(engine, NULL));
+    return FRIT_OK;
+}
+
+// Loses devices at random, and compares the logits of the tokens that run again.
+static void lose_devices(frit_engine *engine, int n_devices, int n_tries, const char *sentence)
+{
+    float expected[TINY_VOCAB];
+    frit_rng rng;
+    frit_session *session = begin_session(engine, 3, LOST_PROMPT);
+    frit_rng_init(&rng, 31);
+    assert_ok(run_steps(session, engine));
+    memcpy(expected, frit_session_logits(session), sizeof expected);
+    for (int i = 0; i < n_tries; i++) {
+        frit_token tokens[LOST_PROMPT];
+        memcpy(tokens, frit_session_tokens(session), sizeof tokens);
+        assert_ok(frit_session_truncate(session, 0));
+        assert_ok(frit_session_push(session, tokens, LOST_PROMPT, NULL));
+        test_device_lose(1 + (int)(frit_rng_next(&rng) % (uint64_t)n_devices));
+        const uint64_t begin = frit_time_ns();
+        assert_fails(run_steps(session, engine), FRIT_E_UNSUPPORTED, sentence);
+        assert_true(frit_time_ns() - begin < MOST_NS);
+        test_device_lose(0);
+        assert_ok(run_steps(session, engine));
+        assert_memory_equal(frit_session_logits(session), expected, sizeof expected);
+    }
+    frit_session_free(session);
+}
+
+static frit_engine *engine_without_prefixes(const char *device)
+{
+    return tiny_engine(&(tiny_options){.n_layer = 4},
+                       (frit_engine_options){.device = device, .split = "layer", .no_prefix_cache = true});
+}
+
+static void a_lost_member_ends_steps_and_no_other_waits(void **state)
+{
+    (void)state;
+    test_ranks_use(&test_device_backend, 2, false);
+    frit_engine *engine = engine_without_prefixes(NULL);
+    lose_devices(engine, 2, TRIES, "of test:0-1: the test device is lost");
+    frit_engine_free(engine);
+    test_ranks_use(&test_device_backend, 4, false);
+    engine = engine_without_prefixes(NULL);
+    lose_devices(engine, 4, TRIES / 4, "of test:0-3: the test device is lost");
+    frit_engine_free(engine);
+}
+
+static void a_lost_device_with_layers_ends_steps(void **state)
+{
+    (void)state;
+    test_device_use(TEST_DEVICE_ALONE);
+    frit_engine *engine = engine_without_prefixes("test:0-2");
+    lose_devices(engine, 3, TRIES / 4, "the test device is lost");
+    frit_engine_free(engine);
+    test_device_use(TEST_DEVICE_NONE);
+}
+
+static void a_member_that_does_not_come_is_named(void **state)
+{
+    (void)state;
+    const uint64_t most_ns = (uint64_t)10 * 1000000000;
+    test_ranks_use(&test_device_backend, 2, false);
+    frit_engine *engine = engine_without_prefixes(NULL);
+    frit_session *session = begin_session(engine, 3, LOST_PROMPT);
+    test_device_stall(1, FRIT_MEETING_MS + 1000);
+    const uint64_t begin = frit_time_ns();
+    assert_fails(run_steps(session, engine), FRIT_E_UNSUPPORTED,
+                 "of test:0-1: the others have waited 8 seconds for it");
+    assert_true(frit_time_ns() - begin < most_ns);
+    assert_ok(run_steps(session, engine));
+    frit_session_free(session);
+    frit_engine_free(engine);
+}
+
 int main(int argc, char **argv)
 {
     wanted = argc > 0 ? argv + 1 : NULL;
@@ -164,6 +255,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(every_architecture_has_its_logits, use_none),
         cmocka_unit_test_teardown(groups_have_names, use_none),
         cmocka_unit_test_teardown(a_member_without_room_ends_with_one_sentence, use_none),
+        cmocka_unit_test_teardown(a_lost_member_ends_steps_and_no_other_waits, use_none),
+        cmocka_unit_test_teardown(a_lost_device_with_layers_ends_steps, use_none),
+        cmocka_unit_test_teardown(a_member_that_does_not_come_is_named, use_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,9 +39,11 @@ void test_device_use(test_device_kind kind);
 void test_device_set_traits(test_device_traits traits);             // for devices that are opened later
 void test_device_set_free(frit_device *device, uint64_t n_bytes);   // sets the free bytes
 bool test_device_use_named(const char *name);                       // false if there is no such kind
-size_t test_device_n_opened(void);                                  // since the start of the program
-size_t test_device_n_late(void);                                    // number of late picks that have run
-size_t test_device_n_runs(void);                                    // number of executables that have run
-size_t test_device_n_matrices(void);                                // number of adapter matrices that devices were
-                                                                    // given
+void test_device_lose(int n);            // the n-th run from now on fails, of any device; 0: none does
+void test_device_stall(int n, int ms);   // the n-th run from now on begins so much later
+size_t test_device_n_opened(void);       // since the start of the program
+size_t test_device_n_late(void);         // number of late picks that have run
+size_t test_device_n_runs(void);         // number of executables that have run
+size_t test_device_n_matrices(void);     // number of adapter matrices that devices were
+                                         // given
 extern const frit_backend test_device_backend;

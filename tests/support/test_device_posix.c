@@ -30,7 +30,7 @@ typedef struct test_exec {
     float *rows;             // of the output, in host memory
 } test_exec;
 
-typedef enum job_kind { JOB_RUN, JOB_PICK, JOB_READ, JOB_WRITE, JOB_COPY } job_kind;
+typedef enum job_kind { JOB_RUN, JOB_PICK, JOB_READ, JOB_WRITE, JOB_COPY, JOB_RECEIVE, JOB_HOLD } job_kind;
 
 typedef struct job {
     job_kind kind;
@@ -44,6 +44,8 @@ typedef struct job {
     void *host;
     const void *given;
     uint64_t n_bytes;
+    struct test_device *other;   // JOB_RECEIVE, JOB_HOLD: waits until this device has done `until`
+    frit_ticket until;
 } job;
 
 typedef struct test_adapter {   // copies of an adapter's matrices, in the device's memory
@@ -74,6 +76,7 @@ const char *const test_device_names[TEST_DEVICE_KINDS] = {"none", "alone", "laye
 static test_device_kind chosen;
 static test_device_traits chosen_traits;
 static atomic_size_t opened_ever, runs_ever, picks_ever, matrices_ever;
+static atomic_int runs_to_loss, runs_to_stall, stall_ms;
 
 // ------------------------------------------------------------------------------- the queue
 
@@ -88,6 +91,10 @@ static frit_status run(const test_device *device, job *j)
     test_exec *exec = j->exec;
     frit_step_output output = j->wanted;
     frit_ticket ticket;
+    if (runs_to_loss > 0 && atomic_fetch_sub(&runs_to_loss, 1) == 1)
+        return frit_fail(FRIT_E_UNSUPPORTED, "the test device is lost");
+    if (runs_to_stall > 0 && atomic_fetch_sub(&runs_to_stall, 1) == 1)
+        nanosleep(&(struct timespec){.tv_sec = stall_ms / 1000, .tv_nsec = stall_ms % 1000 * 1000000L}, NULL);
     frit_cpu_exec_fill(exec->inner, POISON);
     FRIT_TRY(frit_backend_cpu.submit(device->inner, exec->inner, &j->batch, &output, &ticket));
     FRIT_TRY(frit_backend_cpu.wait(device->inner, ticket));
@@ -106,6 +113,23 @@ static frit_status pick(const test_device *device, job *j)
     return frit_backend_cpu.pick(device->inner, j->exec->inner, &j->batch, &j->wanted, &ticket);
 }
 
+static void wait_until_done(test_device *device, frit_ticket ticket)
+{
+    pthread_mutex_lock(&device->lock);
+    while (device->n_done < ticket) pthread_cond_wait(&device->changed, &device->lock);
+    pthread_mutex_unlock(&device->lock);
+}
+
+// The bytes lie in host memory, which both inner devices see.
+static void receive(const job *j)
+{
+    wait_until_done(j->other, j->until);
+    be_late();
+    const uint8_t *from = frit_backend_cpu.map(j->from.memory);
+    uint8_t *to = frit_backend_cpu.map(j->to.memory);
+    memcpy(to + j->to.offset, from + j->from.offset, (size_t)j->n_bytes);
+}
+
 static frit_status do_job(const test_device *device, job *j)
 {
     switch (j->kind) {
@@ -121,6 +145,12 @@ static frit_status do_job(const test_device *device, job *j)
     case JOB_COPY:
         be_late();
         return frit_backend_cpu.copy(device->inner, j->to, j->from, j->n_bytes);
+    case JOB_RECEIVE:
+        receive(j);
+        return FRIT_OK;
+    case JOB_HOLD:
+        wait_until_done(j->other, j->until);
+        return FRIT_OK;
     }
     return FRIT_OK;
 }
@@ -280,6 +310,29 @@ static frit_status device_copy(frit_device *base, frit_address to, frit_address 
     j->from = source;
     j->n_bytes = n_bytes;
     queue_job(device);
+    return FRIT_OK;
+}
+
+// The copy waits for what the source has queued, and what the source queues later waits for the copy.
+static frit_status device_receive(frit_device *base, frit_address to, frit_address from, uint64_t n_bytes)
+{
+    test_device *device = (test_device *)base, *source = (test_device *)from.memory->device;
+    frit_address target, given;
+    FRIT_TRY(find(device, to, n_bytes, &target));
+    FRIT_TRY(find(source, from, n_bytes, &given));
+    job *j = next_job(device);
+    j->kind = JOB_RECEIVE;
+    j->to = target;
+    j->from = given;
+    j->n_bytes = n_bytes;
+    j->other = source;
+    j->until = source->n_queued;
+    const frit_ticket ticket = queue_job(device);
+    job *hold = next_job(source);
+    hold->kind = JOB_HOLD;
+    hold->other = device;
+    hold->until = ticket;
+    queue_job(source);
     return FRIT_OK;
 }
 
@@ -568,6 +621,7 @@ const frit_backend test_device_backend = {
     .read = device_read,
     .write = device_write,
     .copy = device_copy,
+    .receive = device_receive,
     .runs = device_runs,
     .can_join = device_can_join,
     .weight_bytes = device_weight_bytes,
@@ -609,6 +663,17 @@ bool test_device_use_named(const char *name)
         return true;
     }
     return false;
+}
+
+void test_device_lose(int n)
+{
+    runs_to_loss = n;
+}
+
+void test_device_stall(int n, int ms)
+{
+    stall_ms = ms;
+    runs_to_stall = n;
 }
 
 size_t test_device_n_opened(void)

@@ -5,6 +5,7 @@
 #include "backend/group.h"
 #include "support/test_device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,10 @@ static frit_status ranks_open(frit_device **out, const frit_device_options *opti
 {
     frit_device_options with = *options;
     with.deterministic = options->deterministic || chosen_is_exact;
-    return frit_group_open(out, chosen, 0, n_ranks, &with);
+    frit_device_list list = {.n = n_ranks};
+    snprintf(list.backend, sizeof list.backend, "%s", chosen->name);
+    for (int32_t i = 0; i < n_ranks && i < FRIT_MAX_RANKS; i++) list.numbers[i] = i;
+    return frit_group_open(out, chosen, &list, &with);
 }
 
 static const frit_backend backend = {.name = "ranks", .open = ranks_open};

@@ -27,9 +27,9 @@ static frit_status drain(bench_run *run, int64_t *n_steps)
         for (int i = 0; i < run->n_parallel; i++) pending = pending || frit_session_pending(run->sessions[i]) > 0;
         if (!pending) break;
         int32_t n_rows;
-        frit_status status = frit_engine_step(run->engine, &n_rows);
+        frit_status status = frit_engine_advance(run->engine, &n_rows);
         if (status != FRIT_OK) return status;
-        ++*n_steps;
+        *n_steps += n_rows > 0;
         if (!cli_progress_step(&run->progress, (double)run->n_done / run->n_rows)) return FRIT_E_CANCELLED;
     }
     return check_sessions(run);

@@ -391,7 +391,7 @@ class frit_engine_options(Structure):
     prefix_host_mib: int
     fit: bytes | None
     prefix_disk: bytes | None
-    reserved: Any
+    split: bytes | None
     _fields_ = [
         ("n_ctx", c_int32),
         ("n_sessions", c_int32),
@@ -417,7 +417,7 @@ class frit_engine_options(Structure):
         ("prefix_host_mib", c_int32),
         ("fit", c_char_p),
         ("prefix_disk", c_char_p),
-        ("reserved", c_uint64 * 1),
+        ("split", c_char_p),
     ]
 
 class frit_engine_info(Structure):
@@ -1149,13 +1149,15 @@ class frit_machine_device(Structure):
     is_usable: bool
     kind: Any
     free_bytes: int
+    reaches: int
     reserved: Any
     _fields_ = [
         ("name", c_char_p),
         ("is_usable", c_bool),
         ("kind", c_char * 512),
         ("free_bytes", c_uint64),
-        ("reserved", c_uint64 * 4),
+        ("reaches", c_uint64),
+        ("reserved", c_uint64 * 3),
     ]
 
 class frit_op_info(Structure):

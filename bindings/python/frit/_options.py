@@ -132,3 +132,4 @@ class EngineOptions(TypedDict, total=False):
     prefix_host_mib: int
     fit: str | None
     prefix_disk: str | None
+    split: str | None

@@ -81,7 +81,8 @@ class Engine(Unique):
     n_batch: most rows of one step; 0: 512.
     cache_type_k, cache_type_v: "f16" (None), "f32", "q8_0", "q4_0", ...
     device: "cpu", or the device beside it ("cuda"); None: the device of this machine, if it has one. gpu_layers: a
-        number, "all" or "auto" (None).
+        number, "all" or "auto" (None). split: how several devices ("cuda:0-3", "cuda:0,2") divide the model: "tensor",
+        "layer" or "auto" (None).
     override_tensor, numa, weights_cache, prefix_disk, prefix_host_mib, prompt_budget, n_state_copies, fit,
         deterministic, full_windows: options that `frit serve --help` explains.
     prefix_cache: False: a text does not reuse the beginning of another text that has run.
@@ -97,7 +98,7 @@ class Engine(Unique):
                  gpu_layers: int | str | None = None, override_tensor: str | None = None, deterministic: bool = False,
                  full_windows: bool = False, prefix_cache: bool = True,
                  prefix_host_mib: int = 0, fit: str | None = None, prefix_disk: str | None = None,
-                 progress: Progress | None = None,
+                 split: str | None = None, progress: Progress | None = None,
                  **unknown: Never) -> None:
         refuse(Engine, unknown)
         instance("model", model, Model, "frit.load with a path")
@@ -112,6 +113,7 @@ class Engine(Unique):
             n_state_copies=n_state_copies, progress=watch.function, prompt_budget=prompt_budget, device=device,
             gpu_layers=layers, override_tensor=override_tensor, deterministic=deterministic, full_windows=full_windows,
             prefix_host_mib=integer("prefix_host_mib", prefix_host_mib, 0), fit=fit, prefix_disk=prefix_disk,
+            split=split,
         )
         options.no_prefix_cache = not flag("prefix_cache", prefix_cache)
         handle = ctypes.c_void_p()

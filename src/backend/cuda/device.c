@@ -2,6 +2,7 @@
 // Opening a GPU, its memory, its queue, and the table of functions for backend.h.
 #include "backend/cuda/device.h"
 #include "backend/cuda/group/exchange.h"
+#include "backend/cuda/group/receive.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/exec_bytes.h"
 #include "backend/cuda/ops/adapt.h"
@@ -51,6 +52,8 @@ static frit_status use_context(const frit_cuda_device *d)
 
 static frit_status open_flights(frit_cuda_device *d)
 {
+    FRIT_TRY(check_driver(d, d->driver.event_new(&d->is_read, EVENT_WITHOUT_TIME), "making an event"));
+    FRIT_TRY(check_driver(d, d->driver.event_new(&d->is_sent, EVENT_WITHOUT_TIME), "making an event"));
     for (int i = 0; i < FRIT_CUDA_ALL_FLIGHTS; i++) {
         frit_cuda_flight *flight = &d->flights[i];
         FRIT_TRY(check_driver(d, d->driver.event_new(&flight->is_uploaded, EVENT_WITHOUT_TIME), "making an event"));
@@ -235,6 +238,8 @@ static void cuda_close(frit_device *base)
             if (d->flights[i].is_uploaded) d->driver.event_free(d->flights[i].is_uploaded);
             if (d->flights[i].is_done) d->driver.event_free(d->flights[i].is_done);
         }
+        if (d->is_read) d->driver.event_free(d->is_read);
+        if (d->is_sent) d->driver.event_free(d->is_sent);
         frit_cuda_peers_close(&d->peers, &d->gpu);
         frit_cuda_kernels_free(&d->gpu, d->kernels, d->n_kernels);
         for (size_t i = 0; i < d->n_kernels; i++) free(d->kernels[i]);
@@ -263,6 +268,20 @@ static int cuda_count(void)
     if (driver.device_count(&n) != 0) n = 0;
     frit_cuda_driver_close(&driver);
     return n;
+}
+
+static uint64_t cuda_reaches(int number)
+{
+    frit_cuda_driver driver;
+    int device = 0, other = 0, n = 0, can = 0;
+    uint64_t reached = 0;
+    if (frit_cuda_driver_open_as(&driver, libraries.driver) != FRIT_OK) return 0;
+    if (driver.device_count(&n) != 0 || driver.device_get(&device, number) != 0) n = 0;
+    for (int i = 0; i < n && i < 64; i++)
+        if (i != number && driver.device_get(&other, i) == 0 && driver.peer_access(&can, device, other) == 0 && can)
+            reached |= (uint64_t)1 << i;
+    frit_cuda_driver_close(&driver);
+    return reached;
 }
 
 static frit_status cuda_open(frit_device **out, const frit_device_options *options)
@@ -506,6 +525,7 @@ const frit_backend frit_backend_cuda = {
     .by_name = true,   // used only if it is named: it is young
     .numbered = numbered,
     .count = cuda_count,
+    .reaches = cuda_reaches,
     .values_by_dim = true,
     .open = cuda_open,
     .join = frit_cuda_join,
@@ -517,6 +537,7 @@ const frit_backend frit_backend_cuda = {
     .read = cuda_read,
     .write = cuda_write,
     .copy = cuda_copy,
+    .receive = frit_cuda_receive,
     .runs = frit_cuda_runs,
     .can_join = frit_cuda_can_join,
     .weight_bytes = frit_cuda_weight_bytes,

@@ -101,6 +101,8 @@ typedef struct frit_cuda_device {
     frit_pool *pool;
     frit_cuda_loader loader;
     frit_cuda_stream stream, uploads;
+    frit_cuda_event is_read, is_sent;   // of copies to and from other GPUs (group/receive.h)
+    uint64_t linked;                    // bit i: the driver was asked for access to GPU i
     frit_cuda_tensor *tensors;
     size_t n_tensors, tensors_capacity;
     frit_cuda_kernel **kernels;   // of all executables, once each

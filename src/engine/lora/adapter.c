@@ -353,7 +353,7 @@ void frit_adapter_free(frit_adapter *adapter)
     free(adapter);
 }
 
-uint64_t frit_adapter_bytes(const frit_adapter *adapter, const uint8_t *devices, int d)
+uint64_t frit_adapter_bytes(const frit_adapter *adapter, const uint16_t *devices, int d)
 {
     const frit_adapter_table *table = &adapter->table;
     uint64_t n_bytes = 0;

@@ -35,7 +35,7 @@ typedef struct frit_engine_adapters {
     int32_t n;
     // [n_matrices + n_layers]: bit i is set if device i reads the tensors of this matrix, or layer. NULL: not known
     // yet.
-    uint8_t *devices;
+    uint16_t *devices;
 } frit_engine_adapters;
 
 // adapter_norms.c: with magnitudes (DoRA), computes how much each row of the result grows, [n_out] in the model's
@@ -46,5 +46,5 @@ frit_status frit_adapter_gains(const frit_adapter_pair *pair, const frit_tensor 
 void frit_adapter_ref(frit_adapter *adapter);
 // Bytes of the tensors that device d reads. With `devices` NULL, bytes of all tensors, which the adapter takes of host
 // memory.
-uint64_t frit_adapter_bytes(const frit_adapter *adapter, const uint8_t *devices, int d);
+uint64_t frit_adapter_bytes(const frit_adapter *adapter, const uint16_t *devices, int d);
 void frit_engine_adapters_deinit(frit_engine_adapters *table);

@@ -14,7 +14,7 @@ static frit_status set_on_device(const frit_engine *engine, const frit_adapter *
 {
     const frit_backend *backend = engine->devices[d]->backend;
     const frit_adapter_table *all = &adapter->table;
-    const uint8_t *devices = engine->adapters.devices;
+    const uint16_t *devices = engine->adapters.devices;
     frit_adapter_table part = {.n_matrices = all->n_matrices, .n_layers = all->n_layers};
     part.matrices = calloc((size_t)all->n_matrices + 1, sizeof *part.matrices);
     part.directions = calloc((size_t)all->n_layers + 1, sizeof *part.directions);
@@ -50,7 +50,7 @@ static frit_status check_room(const frit_engine *engine, const frit_adapter *ada
     backend->info(engine->devices[d], &info);
     if (info.free_bytes == 0 || n_bytes <= info.free_bytes) return FRIT_OK;
     return frit_fail_file(FRIT_E_MEMORY, "%s: needs %llu bytes of device %s, which has %llu left", adapter->info.path,
-                          (unsigned long long)n_bytes, backend->name, (unsigned long long)info.free_bytes);
+                          (unsigned long long)n_bytes, engine->device_names[d], (unsigned long long)info.free_bytes);
 }
 
 static frit_status set_on_devices(frit_engine *engine, const frit_adapter *adapter, int32_t index)
@@ -58,7 +58,8 @@ static frit_status set_on_devices(frit_engine *engine, const frit_adapter *adapt
     frit_engine_adapters *table = &engine->adapters;
     frit_status status = FRIT_OK;
     if (!table->devices) {
-        uint8_t *devices = calloc((size_t)adapter->table.n_matrices + (size_t)adapter->table.n_layers, 1);
+        uint16_t *devices =
+            calloc((size_t)adapter->table.n_matrices + (size_t)adapter->table.n_layers, sizeof *devices);
         if (!devices) return frit_fail_memory((size_t)adapter->table.n_matrices, "the devices of adapters");
         status = frit_plans_find_adapted(engine, devices);
         if (status != FRIT_OK) free(devices);

@@ -54,6 +54,7 @@ bool frit_machine_get_device(size_t i, frit_machine_device *device)
     backend->info(opened, &info);
     snprintf(device->kind, sizeof device->kind, "%s", info.isa);
     device->free_bytes = info.free_bytes;
+    device->reaches = number >= 0 && backend->reaches ? backend->reaches(number) : 0;
     backend->close(opened);
     return true;
 }

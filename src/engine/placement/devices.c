@@ -5,6 +5,7 @@
 #include "backend/group.h"
 #include "base/checksum.h"
 #include "base/machine/topology.h"
+#include "base/number.h"
 #include "format/rows.h"
 
 #include <stdio.h>
@@ -32,56 +33,107 @@ static bool is_named(const frit_backend *backend, const char *name)
     return frit_device_has_name(backend->name, frit_str_of(name));
 }
 
-static frit_status add_device(frit_engine *engine, frit_device *device, const frit_device_options *options)
+static frit_status add_device(frit_engine *engine, frit_device *device, const char *name,
+                              const frit_device_options *options)
 {
     frit_device_info info;
+    engine->device_names[engine->n_devices] = name;
     engine->devices[engine->n_devices++] = device;
     device->backend->info(device, &info);
     if (!options->deterministic || info.least_rows[FRIT_ROWS_PREFILL] == 0) return FRIT_OK;
     return frit_fail(
         FRIT_E_UNSUPPORTED,
-        "deterministic: device %s computes different numbers with %d rows or more; exclude it with --device",
-        device->backend->name, (int)info.least_rows[FRIT_ROWS_PREFILL]);
+        "deterministic: device %s computes different numbers with %d rows or more; exclude it with --device", name,
+        (int)info.least_rows[FRIT_ROWS_PREFILL]);
 }
 
-// Opens the device `number` of a backend whose devices have numbers.
-static frit_status open_number(frit_device **out, const frit_backend *kind, int32_t number, const char *name,
-                               const frit_device_options *options)
+// Opens device i of the list alone. Members of the CPU have a part of its cores.
+static frit_status open_one(frit_device **out, const frit_backend *kind, const frit_device_list *list, int32_t i,
+                            const frit_device_options *options)
 {
     frit_device_options one = *options;
-    one.number = number;
-    one.n_members = 1;
+    one.number = kind->numbered ? list->numbers[i] : i;
+    one.n_members = kind->numbered ? 1 : list->n;
+    if (!kind->numbered) one.numa = "off";   // the caller's thread is bound to no member
     const frit_status status = kind->open(out, &one);
+    if (status == FRIT_OK && !*out)
+        return frit_fail(FRIT_E_INVALID, "device: '%s:%d' is not a device that frit can use here", kind->name,
+                         (int)one.number);
     if (status != FRIT_E_NOT_FOUND) return status;
-    return frit_fail(FRIT_E_INVALID, "device: '%s' is not a device that frit can use here: %s", name, frit_error());
+    return frit_fail(FRIT_E_INVALID, "device: '%s:%d' is not a device that frit can use here: %s", kind->name,
+                     (int)one.number, frit_error());
 }
 
-// Opens the group, or the device by its number, with this name, if it is one. One device is a group only where sums are
-// to be those of more devices, or where the backend has no numbers.
-static frit_status open_group(frit_engine *engine, const char *name, const frit_device_options *options,
-                              bool *is_opened)
+static frit_status open_tensor(frit_engine *engine, const frit_backend *kind, const frit_device_list *list,
+                               const frit_device_options *options)
 {
-    char backend[16];
-    int32_t first, n;
-    *is_opened = false;
-    if (!name || !frit_group_parse(name, backend, &first, &n)) return FRIT_OK;
-    const frit_backend *kind = frit_backend_find(backend);
-    if (!kind || (!kind->join && !kind->numbered)) return FRIT_OK;
     frit_device *device;
-    if (n == 1 && kind->numbered && !(kind->join && options->deterministic))
-        FRIT_TRY(open_number(&device, kind, first, name, options));
-    else
-        FRIT_TRY(frit_group_open(&device, kind, first, n, options));
+    FRIT_TRY(frit_group_open(&device, kind, list, options));
+    return add_device(engine, device, device->backend->name, options);
+}
+
+static frit_status open_layers(frit_engine *engine, const frit_backend *kind, const frit_device_list *list,
+                               const frit_device_options *options)
+{
+    char name[64];
+    if (list->n >= FRIT_MAX_DEVICES)
+        return frit_fail(FRIT_E_INVALID, "device: layers are to be divided among %d devices of %s, expected %d at most",
+                         (int)list->n, kind->name, (int)FRIT_MAX_DEVICES - 1);
+    for (int32_t i = 0; i < list->n; i++) {
+        frit_device *device;
+        FRIT_TRY(open_one(&device, kind, list, i, options));
+        frit_format(name, sizeof name, "%s:%d", kind->name, (int)list->numbers[i]);
+        const char *own = frit_arena_text(&engine->arena, name, strlen(name));
+        FRIT_TRY(add_device(engine, device, own ? own : kind->name, options));
+    }
+    engine->n_split = list->n;
+    frit_device_list_name(list, name, sizeof name);
+    engine->device_name = frit_arena_text(&engine->arena, name, strlen(name));
+    return engine->device_name ? FRIT_OK : frit_fail_memory(sizeof name, "the name of devices");
+}
+
+// Opens the devices of the list as the options say. Without options they compute each layer together, where they can.
+static frit_status open_split(frit_engine *engine, const frit_backend *kind, const frit_device_list *list,
+                              const char *split, const frit_device_options *options)
+{
+    char name[64], why[FRIT_ERROR_BYTES];
+    if (split && strcmp(split, "layer") == 0) return open_layers(engine, kind, list, options);
+    const frit_status status = open_tensor(engine, kind, list, options);
+    const bool is_fixed = (split && strcmp(split, "tensor") == 0) || options->deterministic;
+    if (status != FRIT_E_UNSUPPORTED || is_fixed) return status;
+    frit_format(why, sizeof why, "%s", frit_error());
+    FRIT_TRY(open_layers(engine, kind, list, options));
+    frit_device_list_name(list, name, sizeof name);
+    frit_log_say(&engine->model->log, FRIT_LOG_WARNING, "%s: each device has some of the layers (split layer): %s",
+                 name, why);
+    return FRIT_OK;
+}
+
+// Opens the devices with these numbers, if it is a name of such. One device is a group only where sums are to be those
+// of more devices, or where the backend has no numbers.
+static frit_status open_list(frit_engine *engine, const char *name, const char *split,
+                             const frit_device_options *options, bool *is_opened)
+{
+    frit_device_list list;
+    *is_opened = false;
+    if (!name || !frit_device_list_parse(name, &list)) return FRIT_OK;
+    const frit_backend *kind = frit_backend_find(list.backend);
+    if (!kind || (!kind->join && !kind->numbered)) return FRIT_OK;
     *is_opened = true;
-    return add_device(engine, device, options);
+    if (list.n > 1) return open_split(engine, kind, &list, split, options);
+    if (!kind->numbered || (kind->join && options->deterministic)) return open_tensor(engine, kind, &list, options);
+    frit_device *device;
+    FRIT_TRY(open_one(&device, kind, &list, 0, options));
+    return add_device(engine, device, kind->name, options);
 }
 
 // Opens the CPU, and the device with this name or all devices.
-static frit_status open_all(frit_engine *engine, const char *name, const frit_device_options *options)
+static frit_status open_all(frit_engine *engine, const char *name, const char *split,
+                            const frit_device_options *options)
 {
     const frit_backend *backend;
     bool is_opened;
-    FRIT_TRY(open_group(engine, name, options, &is_opened));
+    FRIT_TRY(open_list(engine, name, split, options, &is_opened));
     is_opened = is_opened || !name;
     for (int i = 0; (backend = frit_backend_get(i)) != NULL; i++) {
         const bool is_cpu = !frit_backend_get(i + 1);
@@ -95,7 +147,7 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
         FRIT_TRY(status);
         if (!device) continue;
         is_opened = is_opened || is_named(backend, name);
-        FRIT_TRY(add_device(engine, device, options));
+        FRIT_TRY(add_device(engine, device, device->backend->name, options));
     }
     if (is_opened) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "device: '%s' is not a device that frit can use here; the CPU is 'cpu'", name);
@@ -141,7 +193,9 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .stores = model->stores,
                                         .target = target,
                                         .log = &model->log};
-    FRIT_TRY(open_all(engine, name, &device));
+    engine->n_split = 1;
+    FRIT_TRY(open_all(engine, name, options->split, &device));
+    if (!engine->device_name) engine->device_name = engine->device_names[0];
     const int32_t n_layers = frit_arch_n_cache_layers(&engine->hp);
     engine->cache_devices = frit_arena_new(&engine->arena, int8_t, (size_t)n_layers + 1);
     if (!engine->cache_devices) return frit_fail_memory((size_t)n_layers, "the layers' devices");

@@ -2,12 +2,15 @@
 // The public estimate of what an engine would need.
 #include "engine/placement/needs.h"
 
+#include "backend/group.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 struct frit_estimate {
     frit_estimate_info info;
     frit_estimate_device devices[FRIT_MAX_DEVICES];
+    char names[FRIT_MAX_DEVICES][32];   // of members of groups
     char why_not[FRIT_ERROR_BYTES];
 };
 
@@ -20,6 +23,23 @@ static frit_estimate_device row_of(const frit_fit *fit, const frit_fit_memory *m
                                   .kv_bytes = frit_fit_cache_bytes(fit, memory, choice),
                                   .scratch_bytes = memory->scratch_bytes,
                                   .free_bytes = memory->available};
+}
+
+// Adds the row, or a row for each member of a group.
+static void add_rows(frit_estimate *estimate, const frit_fit_memory *memory, frit_estimate_device row)
+{
+    frit_device_list list, one;
+    size_t *n = &estimate->info.n_devices;
+    if (memory->n_ranks == 0 || !frit_device_list_parse(memory->device, &list)) list.n = 0;
+    if (list.n == 0) estimate->devices[(*n)++] = row;
+    for (int32_t i = 0; i < list.n && *n < FRIT_MAX_DEVICES - 1; i++) {
+        one = list;
+        one.n = 1;
+        one.numbers[0] = list.numbers[i];
+        frit_device_list_name(&one, estimate->names[*n], sizeof estimate->names[*n]);
+        row.name = estimate->names[*n];
+        estimate->devices[(*n)++] = row;
+    }
 }
 
 static frit_status fill_estimate(frit_estimate *estimate, const frit_engine_needs *needs)
@@ -38,8 +58,8 @@ static frit_status fill_estimate(frit_estimate *estimate, const frit_engine_need
                                           .cache_type_k = frit_dtype_get(shape.types.k)->name,
                                           .cache_type_v = frit_dtype_get(shape.types.v)->name,
                                           .kv_token_bytes = frit_kv_token_bytes(&shape)};
-    for (int i = 0; i < fit->n_memories; i++) estimate->devices[i] = row_of(fit, &fit->memories[i], choice);
-    estimate->info.n_devices = (size_t)fit->n_memories;
+    for (int i = 0; i < fit->n_memories; i++)
+        add_rows(estimate, &fit->memories[i], row_of(fit, &fit->memories[i], choice));
     return FRIT_OK;
 }
 
@@ -48,7 +68,6 @@ frit_status frit_estimate_new(frit_estimate **out, frit_model *model, const frit
     FRIT_REQUIRE(out);
     *out = NULL;
     FRIT_REQUIRE(model);
-    FRIT_REQUIRE_UNUSED(options);
     const frit_engine_options chosen = options ? *options : (frit_engine_options){0};
     frit_engine_needs needs;
     frit_engine *engine;

@@ -127,9 +127,10 @@ static frit_status fail_fit(const frit_fit *fit, frit_fit_choice choice)
     write_advice(fit, &advice);
     const frit_status status = frit_fail_file(
         FRIT_E_MEMORY,
-        "%s: does not fit into the memory of %s: a context of %d tokens for %d session%s needs %s (weights %s, "
+        "%s: does not fit into the memory of %s%s: a context of %d tokens for %d session%s needs %s (weights %s, "
         "cache %s, scratch %s), %s are free; %s",
-        fit->path, memory->device, choice.n_ctx, fit->room.n_sessions, plural(fit->room.n_sessions),
+        fit->path, memory->n_ranks > 1 ? "each device of " : "", memory->device, choice.n_ctx, fit->room.n_sessions,
+        plural(fit->room.n_sessions),
         size_of(add_saturated(weights_of(memory), needed_bytes(fit, memory, choice))).text,
         size_of(weights_of(memory)).text, size_of(cache).text, size_of(memory->scratch_bytes).text,
         size_of(memory->available).text, advice.data ? advice.data : "");
@@ -140,7 +141,8 @@ static frit_status fail_fit(const frit_fit *fit, frit_fit_choice choice)
 static void add_needs(const frit_fit *fit, frit_fit_choice choice, frit_buf *text)
 {
     for (const frit_fit_memory *memory = fit->memories; memory < fit->memories + fit->n_memories; memory++)
-        frit_buf_printf(text, "%s %s needs %s of %s that are free", memory == fit->memories ? ":" : ",", memory->device,
+        frit_buf_printf(text, "%s %s%s needs %s of %s that are free", memory == fit->memories ? ":" : ",",
+                        memory->n_ranks > 1 ? "each device of " : "", memory->device,
                         size_of(add_saturated(weights_of(memory), needed_bytes(fit, memory, choice))).text,
                         size_of(memory->available).text);
 }

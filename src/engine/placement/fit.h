@@ -8,6 +8,7 @@ enum { FRIT_FIT_TYPES = 2 };
 
 typedef struct frit_fit_memory {   // the needs of one memory: a device's own, or the host's
     const char *device;
+    int32_t n_ranks;         // members of a group, each with memory for this; 0: one device
     int32_t n_layers;        // that run there, embedding and output included
     uint64_t weight_bytes;   // to be loaded
     uint64_t mapped_bytes;   // weights that are read from the mapped file and may leave memory

@@ -42,8 +42,9 @@ static frit_status shape_cache(frit_engine *engine, const frit_engine_options *o
 static frit_kv_room room_of(const frit_engine *engine, const frit_engine_options *options)
 {
     const int32_t n_snapshots = options->n_state_copies;
+    const int32_t most = engine->n_split > FRIT_MAX_FLIGHTS ? FRIT_MAX_FLIGHTS : engine->n_split;
     return (frit_kv_room){.n_sessions = options->n_sessions > 0 ? options->n_sessions : 1,
-                          .n_rows = FRIT_MAX_FLIGHTS * engine->n_batch,
+                          .n_rows = (most > 2 ? most : 2) * engine->n_batch,
                           .host_bytes = (uint64_t)options->prefix_host_mib << 20,
                           .prefixes = !options->no_prefix_cache && !engine->hp.is_bidirectional &&
                                       !engine->model->arch->is_encoder_decoder && !engine->hp.is_next,
@@ -71,11 +72,16 @@ static frit_status place_layers(frit_engine *engine, const frit_engine_options *
     return frit_place_layers(engine, &place);
 }
 
-static uint64_t own_memory(const frit_engine *engine, int device)
+static frit_device_info info_of(const frit_engine *engine, int device)
 {
     frit_device_info info;
     engine->devices[device]->backend->info(engine->devices[device], &info);
-    return info.free_bytes;
+    return info;
+}
+
+static uint64_t own_memory(const frit_engine *engine, int device)
+{
+    return info_of(engine, device).free_bytes;
 }
 
 // Adds host memory for pages that devices evict.
@@ -95,7 +101,8 @@ static void add_evicted(const frit_engine_needs *needs, frit_fit_memory *memory)
 static frit_fit_memory memory_of(const frit_engine *engine, const frit_engine_needs *needs, int i)
 {
     const bool is_host = i == engine->n_devices - 1;
-    frit_fit_memory memory = {.device = engine->devices[i]->backend->name,
+    frit_fit_memory memory = {.device = engine->device_names[i],
+                              .n_ranks = is_host ? 0 : info_of(engine, i).n_ranks,
                               .available = is_host ? frit_memory_available() : own_memory(engine, i)};
     frit_kv_shape shape = needs->shape;
     for (int d = 0; d < engine->n_devices; d++) {

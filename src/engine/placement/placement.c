@@ -52,7 +52,7 @@ bool frit_device_has_name(const char *device, frit_str name)
 int frit_engine_find_device(const frit_engine *engine, frit_str name)
 {
     for (int i = 0; i < engine->n_devices; i++)
-        if (frit_device_has_name(engine->devices[i]->backend->name, name)) return i;
+        if (frit_device_has_name(engine->device_names[i], name)) return i;
     return -1;
 }
 
@@ -60,7 +60,7 @@ static frit_status fail_device(const frit_engine *engine, frit_str rule, frit_st
 {
     frit_buf names = {0};
     for (int i = 0; i < engine->n_devices; i++)
-        frit_buf_printf(&names, "%s%s", i > 0 ? ", " : "", engine->devices[i]->backend->name);
+        frit_buf_printf(&names, "%s%s", i > 0 ? ", " : "", engine->device_names[i]);
     const frit_status status =
         frit_fail(FRIT_E_INVALID, "override-tensor: '%.*s': this engine has no device '%.*s', it has %s", (int)rule.len,
                   rule.ptr, (int)name.len, name.ptr, names.data ? names.data : "none");
@@ -237,6 +237,56 @@ static uint64_t room_of(const frit_device *device, uint64_t scratch)
     return info.free_bytes > scratch ? info.free_bytes - scratch : 0;
 }
 
+// Bytes that count for the balance of devices: a row of the embedding is read for each token, and no more.
+static double weight_of(const placing *p, int32_t i)
+{
+    return i == 0 ? 0 : (double)p->bytes[i];
+}
+
+// The first of the layers, counted from the end, that have room on the devices together. Each device may leave as much
+// room as a layer needs.
+static int32_t first_that_fits(const frit_engine *engine, const placing *p, const uint64_t *rooms)
+{
+    uint64_t room = 0, most = 0;
+    int32_t first = engine->device_map.n;
+    for (int32_t i = 1; i + 1 < engine->device_map.n; i++)
+        if (p->bytes[i] > most) most = p->bytes[i];
+    for (int d = 0; d < engine->n_split; d++) {
+        if (rooms[d] == UINT64_MAX) return 0;
+        add_bytes(&room, rooms[d] > most && d > 0 ? rooms[d] - most : rooms[d]);
+    }
+    while (first > 0 && p->bytes[first - 1] <= room) room -= p->bytes[--first];
+    return first;
+}
+
+// Divides the layers among the first n_split devices, in order and in proportion to their memory. The CPU runs the
+// layers before `first`.
+static void divide_layers(frit_engine *engine, const placing *p)
+{
+    const int32_t n = engine->device_map.n, last = engine->n_split - 1;
+    uint64_t rooms[FRIT_MAX_DEVICES];
+    double all_room = 0, all = 0, done = 0;
+    for (int d = 0; d <= last; d++) {
+        rooms[d] = room_of(engine->devices[d], p->scratch);
+        all_room += (double)rooms[d];
+    }
+    int32_t first = p->n_wanted == AUTO ? first_that_fits(engine, p, rooms) : p->n_wanted < n ? n - p->n_wanted : 0;
+    for (int32_t i = first; i < n; i++) all += weight_of(p, i);
+    double end = all * (double)rooms[0] / all_room;   // where the device's part ends
+    uint64_t left = rooms[0];
+    for (int32_t i = 0, d = 0; i < n; i++) {
+        while (i >= first && d < last && (done + weight_of(p, i) / 2 > end || p->bytes[i] > left)) {
+            d++;
+            end += all * (double)rooms[d] / all_room;
+            left = rooms[d];
+        }
+        engine->device_map.layers[i] = (int8_t)(i < first ? engine->n_devices - 1 : d);
+        if (i < first) continue;
+        done += weight_of(p, i);
+        left -= p->bytes[i] < left ? p->bytes[i] : left;
+    }
+}
+
 // Assigns the layers. A requested number is kept even if it does not fit: the last device then gets the rest.
 static void assign_layers(frit_engine *engine, const placing *p)
 {
@@ -269,7 +319,8 @@ static frit_status assign_by_size(frit_engine *engine, placing *p)
     p->is_cache_seen = frit_arena_new(&arena, bool, n_caches + 1);
     frit_status status = frit_arena_failed(&arena) ? frit_fail_memory(n * sizeof *p->bytes, "the devices of layers")
                                                    : frit_plans_each_graph(engine, measure_graph, p);
-    if (status == FRIT_OK) assign_layers(engine, p);
+    if (status == FRIT_OK && engine->n_split > 1) divide_layers(engine, p);
+    if (status == FRIT_OK && engine->n_split == 1) assign_layers(engine, p);
     frit_arena_free(&arena);
     return status;
 }
@@ -282,7 +333,7 @@ static void log_placement(const frit_engine *engine, const char *asked, int32_t 
     if (engine->n_devices > 1)
         frit_log_say(log, FRIT_LOG_INFO,
                      "%d of %d layers, embedding and output counted, run on %s; the rest on the CPU", (int)n,
-                     (int)engine->device_map.n, engine->devices[0]->backend->name);
+                     (int)engine->device_map.n, engine->device_name);
     else if (n_wanted > 0)
         frit_log_say(log, FRIT_LOG_WARNING,
                      "gpu-layers %s: there is no GPU that frit can use, so all layers run on the CPU", asked);

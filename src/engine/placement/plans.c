@@ -296,21 +296,21 @@ void frit_plans_free(frit_engine *engine)
 }
 
 // Marks the adapter tensors that nodes of this device read.
-static void mark_adapted(const frit_graph *graph, int32_t n_matrices, unsigned device, uint8_t *devices)
+static void mark_adapted(const frit_graph *graph, int32_t n_matrices, unsigned device, uint16_t *devices)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
         const frit_node *node = graph->nodes[i];
         const bool is_adapt = node->op == FRIT_OP_ADAPT_DOWN || node->op == FRIT_OP_ADAPT_UP;
         for (int k = 0; k < 2; k++)
             if (node->adapts >> k & 1 || (is_adapt && k == 0))
-                devices[node->adapted[k].matrix] |= (uint8_t)(1u << device);
-        if (node->op == FRIT_OP_STEER) devices[n_matrices + node->layer] |= (uint8_t)(1u << device);
+                devices[node->adapted[k].matrix] |= (uint16_t)(1u << device);
+        if (node->op == FRIT_OP_STEER) devices[n_matrices + node->layer] |= (uint16_t)(1u << device);
     }
 }
 
-static_assert(FRIT_MAX_DEVICES <= 8, "a byte has a bit for each device");
+static_assert(FRIT_MAX_DEVICES <= 16, "a number of 16 bits has a bit for each device");
 
-frit_status frit_plans_find_adapted(const frit_engine *engine, uint8_t *devices)
+frit_status frit_plans_find_adapted(const frit_engine *engine, uint16_t *devices)
 {
     const frit_plan_kind kinds[] = {FRIT_PLAN_LOGITS, FRIT_PLAN_ENCODE};
     const int32_t n_matrices = (int32_t)engine->model->ckpt->n_tensors + 1;

@@ -53,7 +53,7 @@ int frit_plans_list(const frit_engine *engine, frit_plan_kind kind, frit_plan_ke
 // Has devices compile the kernels of plans that are not made yet, all of them together.
 frit_status frit_plans_compile(frit_engine *engine, const frit_plan_key *keys, int n, frit_progress progress);
 // Sets the bit of each device that reads adapters of matrix i in devices[i], and of layer k in devices[n_matrices + k].
-frit_status frit_plans_find_adapted(const frit_engine *engine, uint8_t *devices);
+frit_status frit_plans_find_adapted(const frit_engine *engine, uint16_t *devices);
 // Calls fn with the graph for logits and, if the model has sources, the graph that encodes them.
 typedef frit_status (*frit_graph_fn)(frit_engine *engine, frit_graph *graph, void *ctx);
 frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *ctx);

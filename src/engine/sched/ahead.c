@@ -13,7 +13,14 @@
 bool frit_ahead_has_queue(const frit_engine *engine)
 {
     const frit_shape_class *plan = engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].plan;
-    return plan && plan->segments.n == 1 && frit_flight_runs_picks(plan) && plan->planned[0].device->backend->queues;
+    return plan && plan->segments.n == engine->schedule.n_stages && frit_flight_runs_picks(plan) &&
+           plan->planned[0].device->backend->queues;
+}
+
+// True if the device that embeds a token is the one that picks it: the host need not know the token.
+static bool has_tokens(const frit_engine *engine)
+{
+    return frit_ahead_has_queue(engine) && engine->schedule.n_stages == 1;
 }
 
 static bool is_alone(const frit_session *session)
@@ -35,7 +42,7 @@ static bool may_continue(const frit_session *session, const frit_sampler *sample
     const frit_engine *engine = session->engine;
     const bool may_be_picked =
         is_independent(sampler) || (may_be_late && sampler->is_pick && frit_late_is_possible(session));
-    return may_be_picked && frit_ahead_has_queue(engine) && !engine->hp.is_bidirectional && !engine->observer &&
+    return may_be_picked && has_tokens(engine) && !engine->hp.is_bidirectional && !engine->observer &&
            !session->hidden && !session->mtp.of && session->results.n_pushes == 0 &&
            session->n_tokens + 1 < (size_t)engine->n_ctx;
 }
@@ -207,10 +214,12 @@ frit_status frit_session_pick_ahead(frit_session *session, frit_sampler *sampler
 }
 
 // True if most sessions of the step in flight wait for its tokens, and no more sessions than these have something to
-// run. A step of few sessions takes as long as one of many, so the step after the tokens is the better one.
+// run. A step of few sessions takes as long as one of many, so the step after the tokens is the better one. Where
+// devices work one after the other, a step of other sessions keeps the first one busy.
 static bool should_wait_first(const frit_engine *engine)
 {
     int32_t n_waiting = 0, n_ready = 0;
+    if (engine->schedule.n_stages > 1) return false;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         const bool is_ready = s->n_tokens > s->n_done || s->source.waits;
         n_ready += is_ready;
@@ -230,6 +239,7 @@ frit_status frit_engine_advance(frit_engine *engine, int32_t *n_rows)
     const bool is_busy = engine->flights.n_submitted > engine->flights.n_completed;
     if (!is_busy || !should_wait_first(engine)) FRIT_TRY(frit_engine_submit(engine, &step, &n));
     if (n_rows) *n_rows = n;
-    if (step > 0 && !is_busy && frit_ahead_has_queue(engine)) return FRIT_OK;   // the next call submits another step
+    const bool is_full = engine->flights.n_submitted - engine->flights.n_completed >= frit_flight_most(engine);
+    if (step > 0 && !is_full && frit_ahead_has_queue(engine)) return FRIT_OK;   // the next call submits another step
     return frit_flight_wait(engine);
 }

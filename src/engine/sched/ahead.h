@@ -15,7 +15,8 @@
 #pragma once
 #include "engine/engine.h"
 
-// True if one device ran all of the last step, works through a queue and runs picks.
+// True if the devices of the last step work through queues, and the one with the output runs picks: further steps may
+// be submitted before the step has run.
 bool frit_ahead_has_queue(const frit_engine *engine);
 
 // True if the session's last token is in flight, with the pick that this sampler would request after it.

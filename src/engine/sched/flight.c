@@ -11,6 +11,13 @@
 
 #include <stdio.h>
 
+uint64_t frit_flight_most(const frit_engine *engine)
+{
+    enum { USUAL = 2 };
+    const int32_t n = engine->schedule.n_stages;
+    return n > FRIT_MAX_FLIGHTS ? FRIT_MAX_FLIGHTS : n > USUAL ? (uint64_t)n : USUAL;
+}
+
 static frit_flight *flight_of(frit_engine *engine, uint64_t number)
 {
     return &engine->flights.ring[number % FRIT_MAX_FLIGHTS];
@@ -83,7 +90,7 @@ static void fail_all(frit_engine *engine, frit_status status)
     set_failure(first, status);
     while (engine->flights.n_completed < engine->flights.n_submitted) {
         frit_flight *flight = flight_of(engine, ++engine->flights.n_completed);
-        if (flight != first) frit_step_wait(flight);   // until then it reads and writes memory
+        if (flight != first) frit_step_wait(engine, flight);   // until then it reads and writes memory
         frit_failure_set(&first->failure);
         set_failure(flight, status);
         flight->late.n = 0;
@@ -103,8 +110,8 @@ frit_status frit_flight_wait(frit_engine *engine)
             return submitted;
         }
     }
-    const bool was_done = flight->is_ahead && frit_step_poll(flight);
-    const frit_status status = frit_step_wait(flight);
+    const bool was_done = flight->is_ahead && frit_step_poll(engine, flight);
+    const frit_status status = frit_step_wait(engine, flight);
     if (status != FRIT_OK) {
         fail_all(engine, status);
         return status;
@@ -151,7 +158,7 @@ void frit_flight_wait_session(const frit_session *session)
 void frit_flight_drop_all(frit_engine *engine)
 {
     for (; engine->flights.n_completed < engine->flights.n_submitted; engine->flights.n_completed++) {
-        frit_step_wait(flight_of(engine, engine->flights.n_completed + 1));
+        frit_step_wait(engine, flight_of(engine, engine->flights.n_completed + 1));
         flight_of(engine, engine->flights.n_completed + 1)->late.n = 0;
     }
 }
@@ -184,17 +191,15 @@ static frit_status start_step(frit_engine *engine, frit_flight *flight)
     return FRIT_OK;
 }
 
-frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_rows)
+// Submits a step. If it divides, sessions that generate are divided among the steps in flight.
+static frit_status submit(frit_engine *engine, bool divides, uint64_t *step, int32_t *n_rows)
 {
-    FRIT_REQUIRE(engine);
-    if (step) *step = 0;
-    if (n_rows) *n_rows = 0;
-    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
     frit_ahead_cancel(engine);
     if (must_deliver_first(engine)) FRIT_TRY(frit_flight_wait_all(engine));
-    if (engine->flights.n_submitted - engine->flights.n_completed == FRIT_MAX_FLIGHTS)
+    if (engine->flights.n_submitted - engine->flights.n_completed >= frit_flight_most(engine))
         FRIT_TRY(frit_flight_wait(engine));
     FRIT_TRY(frit_late_submit(engine));
+    engine->schedule.divides = divides && engine->schedule.n_stages > 1;
     frit_flight *flight = flight_of(engine, engine->flights.n_submitted + 1);
     engine->step = &flight->step;
     engine->step->prefill =
@@ -212,6 +217,15 @@ frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_r
     if (step) *step = flight->number;
     if (n_rows) *n_rows = flight->step.n_rows;
     return FRIT_OK;
+}
+
+frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_rows)
+{
+    FRIT_REQUIRE(engine);
+    if (step) *step = 0;
+    if (n_rows) *n_rows = 0;
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
+    return submit(engine, true, step, n_rows);
 }
 
 // The status of a completed step; FRIT_OK for a step that is too old to be known.
@@ -237,7 +251,7 @@ frit_status frit_engine_poll(frit_engine *engine, uint64_t step, bool *done)
     *done = false;
     FRIT_TRY(check_step(engine, step));
     while (engine->flights.n_completed < step) {
-        if (!frit_step_poll(flight_of(engine, engine->flights.n_completed + 1))) return FRIT_OK;
+        if (!frit_step_poll(engine, flight_of(engine, engine->flights.n_completed + 1))) return FRIT_OK;
         if (frit_flight_wait(engine) != FRIT_OK) break;
     }
     *done = true;
@@ -256,13 +270,13 @@ frit_status frit_engine_wait(frit_engine *engine, uint64_t step)
 frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)
 {
     FRIT_REQUIRE(engine);
-    uint64_t step;
+    uint64_t step = 0;
     if (n_rows) *n_rows = 0;
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
     frit_ahead_cancel(engine);
     FRIT_TRY(frit_flight_wait_all(engine));
-    int32_t n;
-    FRIT_TRY(frit_engine_submit(engine, &step, &n));
+    int32_t n = 0;
+    FRIT_TRY(submit(engine, false, &step, &n));
     if (step > 0) FRIT_TRY(frit_engine_wait(engine, step));
     if (n_rows) *n_rows = n;
     return FRIT_OK;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // engine/sched/flight.h: a step in flight: from its submission until its devices are done and its results are delivered
-// to sessions. Two steps may be in flight; they complete in order.
+// to sessions. Two steps may be in flight, or one for each device where devices work one after the other; they complete
+// in order.
 #pragma once
 #include "engine/placement/plans.h"
 #include "engine/sched/schedule.h"
 
-enum { FRIT_MAX_FLIGHTS = 2 };
+enum { FRIT_MAX_FLIGHTS = 4 };
 
 typedef struct frit_late_picks {   // late picks of a step that have been submitted (late.h)
     frit_pick *picks;              // [n]
@@ -20,9 +21,9 @@ typedef struct frit_late_picks {   // late picks of a step that have been submit
 
 typedef struct frit_flight {
     frit_step step;
-    uint64_t number;                // the step's number; 0: none
-    const frit_shape_class *plan;   // the plan that the step runs
-    frit_ticket tickets[2];         // tickets of the segment with the output, and of the last segment
+    uint64_t number;                         // the step's number; 0: none
+    const frit_shape_class *plan;            // the plan that the step runs
+    frit_ticket tickets[FRIT_MAX_DEVICES];   // of the last segment that each device runs; 0: it runs none
     frit_step_output output;
     float *hidden;   // [n_batch, n_embd]: hidden states of its rows; NULL: no session of the engine stores them
     uint64_t start_ns;
@@ -36,8 +37,8 @@ typedef struct frit_flight {
 
 // step.c: submits engine->step, which has been scheduled, to its devices. Fails if nothing was submitted.
 frit_status frit_step_submit(frit_engine *engine, frit_flight *flight);
-frit_status frit_step_wait(const frit_flight *flight);
-bool frit_step_poll(const frit_flight *flight);
+frit_status frit_step_wait(const frit_engine *engine, const frit_flight *flight);
+bool frit_step_poll(const frit_engine *engine, const frit_flight *flight);
 // Delivers the results of a step that has run.
 void frit_step_deliver(frit_engine *engine, frit_flight *flight);
 // Delivers the results of the step's late picks, and forgets these picks.
@@ -51,7 +52,8 @@ frit_status frit_flight_wait(frit_engine *engine);
 frit_status frit_flight_wait_all(frit_engine *engine);
 // Waits until no step in flight has rows of the session. Tokens of steps that failed are queued again.
 void frit_flight_wait_session(const frit_session *session);
-void frit_flight_drop_all(frit_engine *engine);   // waits, and delivers nothing
+void frit_flight_drop_all(frit_engine *engine);         // waits, and delivers nothing
+uint64_t frit_flight_most(const frit_engine *engine);   // steps that may be in flight
 // True if the device with the output runs picks.
 static inline bool frit_flight_runs_picks(const frit_shape_class *plan)
 {

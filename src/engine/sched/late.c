@@ -147,15 +147,15 @@ static frit_status submit(frit_engine *engine, frit_flight *flight, const late_r
         late->n = 0;
         return status;
     }
-    flight->tickets[0] = flight->tickets[1] = ticket;
+    flight->tickets[flight->plan->segments.list[0].device] = ticket;
     for_each_made(engine, mark_submitted, NULL);
     return FRIT_OK;
 }
 
 // The step has been delivered, so no other call waits for its late picks.
-static frit_status finish(frit_flight *flight)
+static frit_status finish(const frit_engine *engine, frit_flight *flight)
 {
-    const frit_status status = frit_step_wait(flight);
+    const frit_status status = frit_step_wait(engine, flight);
     if (status == FRIT_OK) {
         frit_step_deliver_late(flight);
         return FRIT_OK;
@@ -180,7 +180,7 @@ frit_status frit_late_submit(frit_engine *engine)
         return FRIT_OK;
     }
     FRIT_TRY(submit(engine, flight, &room));
-    return engine->flights.n_completed == engine->flights.n_submitted ? finish(flight) : FRIT_OK;
+    return engine->flights.n_completed == engine->flights.n_submitted ? finish(engine, flight) : FRIT_OK;
 }
 
 void frit_late_free(frit_late_picks *late)

@@ -104,6 +104,24 @@ static int32_t prompt_room(const frit_engine *engine)
     return engine->n_batch;
 }
 
+// Rows of a step. Where devices work one after the other, prompts are cut so that each device has a part.
+static int32_t most_rows(const frit_engine *engine)
+{
+    enum { LEAST = 256 };   // rows from which products are about as fast as with any number
+    const int32_t n = engine->n_batch / (2 * engine->schedule.n_stages), least = n > LEAST ? n : LEAST;
+    return engine->schedule.divides && least < engine->n_batch ? least : engine->n_batch;
+}
+
+// Sessions that generate in a step. Where devices work one after the other, each has a step with some of the sessions:
+// of those that can run now and of those in flight, which run in the steps after.
+static int32_t most_decoding(const frit_engine *engine)
+{
+    int32_t n = 0;
+    if (!engine->schedule.divides) return INT32_MAX;
+    for (const frit_session *s = engine->sessions; s; s = s->next) n += s->n_flying > 0 || is_decode(s);
+    return (n + engine->schedule.n_stages - 1) / engine->schedule.n_stages;
+}
+
 // How many of n more rows of the session find pages.
 static size_t count_fitting(const frit_engine *engine, const frit_session *session, size_t n)
 {
@@ -225,16 +243,21 @@ static bool has_room_for_prompts(const frit_engine *engine)
 static void add_single_rows(frit_engine *engine, int32_t *room)
 {
     const bool prompts_follow = has_room_for_prompts(engine);
+    int32_t left = engine->step->most_decoding;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         const bool is_prompt = !is_decode(s);
         if (is_prompt && prompts_follow) continue;
         if (!s->step.waited || s->step.prefill || s->step.n_rows > 0 || !has_class(engine, s)) continue;
+        if (!is_prompt && left == 0) continue;
         add_rows(engine, s, 1);
         if (is_prompt) *room -= s->step.n_rows;
+        left -= !is_prompt && s->step.n_rows > 0;
     }
-    for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->step.n_rows == 0 && !s->step.prefill && is_decode(s) && has_class(engine, s))
-            add_rows(engine, s, SIZE_MAX);
+    for (frit_session *s = engine->sessions; s && left > 0; s = s->next) {
+        if (s->step.n_rows > 0 || s->step.prefill || !is_decode(s) || !has_class(engine, s)) continue;
+        add_rows(engine, s, SIZE_MAX);
+        left -= s->step.n_rows > 0;
+    }
 }
 
 // A prompt that got no row (or no result) in the last step goes first in this one. Otherwise decode rows go first, and
@@ -251,7 +274,7 @@ static void choose_rows(frit_engine *engine)
     engine->schedule.prompt_first = false;
     if (engine->rows.mixes_classes && has_prefill && is_first) step->most_rows -= engine->rows.least[FRIT_ROWS_PREFILL];
     add_single_rows(engine, &room);
-    step->most_rows = engine->n_batch;
+    step->most_rows = most_rows(engine);
     for (; (s = frit_prompt_share_next(engine)) != NULL; is_first = false) {
         const bool suited = add_prompt(engine, s, &room);
         if (is_first && !suited) engine->schedule.prompt_first = engine->rows.mixes_classes;
@@ -324,7 +347,7 @@ static void choose_all(frit_engine *engine)
     frit_step *step = engine->step;
     step->n_rows = step->n_outs = step->n_seqs = 0;
     step->result = FRIT_RESULT_NONE;
-    step->most_rows = engine->n_batch;
+    step->most_rows = most_rows(engine);
     for (frit_session *s = engine->sessions; s; s = s->next) s->step.n_rows = 0;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->prefix.is_reading = false;
@@ -335,6 +358,7 @@ static void choose_all(frit_engine *engine)
             s->failure.status == FRIT_OK && s->step.n_ready >= (size_t)engine->rows.least[FRIT_ROWS_PREFILL];
         update_long_prompt(engine, s);
     }
+    step->most_decoding = most_decoding(engine);
     frit_prompt_share_update(engine, is_prompt);
     step->encodes = false;
     step->decodes = true;

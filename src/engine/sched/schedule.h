@@ -17,6 +17,7 @@ typedef struct frit_step {   // a batch, and the sessions of its sequences
     frit_step_tables tables;
     int32_t n_rows, n_outs, n_seqs, n_picks;
     int32_t most_rows;                      // while rows are chosen: the limit of n_rows
+    int32_t most_decoding;                  // while rows are chosen: the limit of sessions that generate
     frit_result result;                     // the kind of result of this step; NONE while undecided
     bool prefill;                           // it has prefill rows (frit_row_class)
     int32_t n_decode_rows, n_decode_outs;   // as in frit_batch

@@ -268,17 +268,17 @@ static frit_status read_hidden(const frit_shape_class *c, int i, const frit_batc
                          result_bytes(result, batch));
 }
 
-// Segments run one after another, each on its device. The host waits for results that cross between devices, and not
-// for the last segment.
+// Segments run one after another, each on its device. The host waits for results that cross between devices of
+// different kinds, and not for the last segment.
 static frit_status submit_segments(const frit_engine *engine, const frit_shape_class *c, const frit_batch *batch,
                                    frit_flight *flight)
 {
+    memset(flight->tickets, 0, sizeof flight->tickets);
     for (int i = 0; i < c->segments.n; i++) {
         const frit_planned_segment *planned = &c->planned[i];
         frit_ticket ticket;
         FRIT_TRY(planned->device->backend->submit(planned->device, planned->exec, batch, &flight->output, &ticket));
-        if (i == c->segments.output) flight->tickets[0] = ticket;
-        if (i == c->segments.n - 1) flight->tickets[1] = ticket;
+        flight->tickets[c->segments.list[i].device] = ticket;
         FRIT_TRY(read_hidden(c, i, batch, flight));
         if (engine->observer) FRIT_TRY(frit_observe_segment(engine, planned, batch, ticket));
         FRIT_TRY(copy_results(c, i, batch));
@@ -286,26 +286,28 @@ static frit_status submit_segments(const frit_engine *engine, const frit_shape_c
     return FRIT_OK;
 }
 
-static const frit_planned_segment *planned_of(const frit_flight *flight, int ticket)
+// Waits for all devices, also if one has failed. Returns the failure of the first device of the step that has one.
+frit_status frit_step_wait(const frit_engine *engine, const frit_flight *flight)
 {
-    const frit_segments *segments = &flight->plan->segments;
-    return &flight->plan->planned[ticket == 0 ? segments->output : segments->n - 1];
-}
-
-frit_status frit_step_wait(const frit_flight *flight)
-{
-    for (int i = 0; i < 2; i++) {
-        const frit_planned_segment *planned = planned_of(flight, i);
-        FRIT_TRY(planned->device->backend->wait(planned->device, flight->tickets[i]));
+    frit_failure failure = {0};
+    frit_status status = FRIT_OK;
+    for (int i = 0; i < engine->n_devices; i++) {
+        if (flight->tickets[i] == 0) continue;
+        frit_device *device = engine->devices[i];
+        const frit_status waited = device->backend->wait(device, flight->tickets[i]);
+        if (waited == FRIT_OK || status != FRIT_OK) continue;
+        status = waited;
+        frit_failure_get(&failure);
     }
-    return FRIT_OK;
+    if (status != FRIT_OK) frit_failure_set(&failure);
+    return status;
 }
 
-bool frit_step_poll(const frit_flight *flight)
+bool frit_step_poll(const frit_engine *engine, const frit_flight *flight)
 {
-    for (int i = 0; i < 2; i++) {
-        const frit_planned_segment *planned = planned_of(flight, i);
-        if (!planned->device->backend->poll(planned->device, flight->tickets[i])) return false;
+    for (int i = 0; i < engine->n_devices; i++) {
+        frit_device *device = engine->devices[i];
+        if (flight->tickets[i] > 0 && !device->backend->poll(device, flight->tickets[i])) return false;
     }
     return true;
 }

@@ -18,7 +18,7 @@ static frit_engine *make_engine_of(test_device_kind kind, frit_engine_options op
     options.n_threads = 1;
     options.n_sessions = SLOTS;
     test_device_use(kind);
-    assert_ok(frit_model_open(&model, tiny_model("advance.gguf", &(tiny_options){0}), NULL));
+    assert_ok(frit_model_open(&model, tiny_model("advance.gguf", &(tiny_options){.n_layer = 4}), NULL));
     assert_ok(frit_engine_new(&engine, model, &options));
     frit_model_free(model);
     test_device_use(TEST_DEVICE_NONE);
@@ -138,6 +138,7 @@ typedef struct loop {
     text *next, *end;
     int n_ahead, n_most_in_flight;
     frit_rng rng;
+    int n_divided;   // steps that left out a session that waited for nothing
 } loop;
 
 static void request_pick(slot *s)
@@ -217,7 +218,12 @@ static void run_iteration(loop *l)
         if (s->text && s->is_picking && !s->is_ahead) run_ahead(l, s);
         l->n_ahead += s->text && s->is_ahead;
     }
-    assert_ok(frit_engine_advance(l->engine, NULL));
+    int32_t n_rows;
+    assert_ok(frit_engine_advance(l->engine, &n_rows));
+    for (int i = 0; i < SLOTS; i++) {
+        const frit_session *s = l->slots[i].session;
+        l->n_divided += n_rows > 0 && frit_session_pending(s) > s->n_flying && s->n_done > 0;
+    }
     const int n_in_flight = (int)(l->engine->flights.n_submitted - l->engine->flights.n_completed);
     if (n_in_flight > l->n_most_in_flight) l->n_most_in_flight = n_in_flight;
 }
@@ -232,12 +238,20 @@ static bool is_done(const loop *l)
 static void texts_are_what_they_are_alone(void **state)
 {
     (void)state;
-    static const test_device_kind kinds[] = {TEST_DEVICE_ALONE, TEST_DEVICE_LAYERS, TEST_DEVICE_NONE};
-    for (size_t d = 0; d < FRIT_COUNT(kinds); d++) {
+    static const struct {
+        test_device_kind kind;
+        const char *device;
+        int n_in_flight;   // after a call
+        bool runs_ahead, divides;
+    } rows[] = {{TEST_DEVICE_ALONE, NULL, 1, true, false},         {TEST_DEVICE_LAYERS, NULL, 0, false, false},
+                {TEST_DEVICE_NONE, NULL, 0, false, false},         {TEST_DEVICE_ALONE, "test:0-1", 1, false, true},
+                {TEST_DEVICE_ALONE, "test:0,2,1", 2, false, true}, {TEST_DEVICE_NONE, "cpu:0-1", 0, false, false}};
+    for (size_t d = 0; d < FRIT_COUNT(rows); d++) {
         text texts[TEXTS];
         make_texts(texts, 11 + d);
         generate_alone(texts);
-        loop l = {.engine = make_engine(kinds[d]), .next = texts, .end = texts + TEXTS};
+        const frit_engine_options options = {.n_batch = 16, .device = rows[d].device, .split = "layer"};
+        loop l = {.engine = make_engine_of(rows[d].kind, options), .next = texts, .end = texts + TEXTS};
         const size_t n_late = test_device_n_late();
         frit_rng_init(&l.rng, 3 + d);
         for (int i = 0; i < SLOTS; i++) assert_ok(frit_session_new(&l.slots[i].session, l.engine));
@@ -246,9 +260,10 @@ static void texts_are_what_they_are_alone(void **state)
             run_iteration(&l);
         }
         for (int i = 0; i < TEXTS; i++) assert_int_equal(texts[i].n, texts[i].n_wanted);
-        assert_int_equal(l.n_most_in_flight, kinds[d] == TEST_DEVICE_ALONE ? 1 : 0);
-        assert_int_equal(l.n_ahead > 0, kinds[d] == TEST_DEVICE_ALONE);
-        assert_int_equal(test_device_n_late() - n_late > TEXTS, kinds[d] == TEST_DEVICE_ALONE);
+        assert_int_equal(l.n_most_in_flight, rows[d].n_in_flight);
+        assert_int_equal(l.n_ahead > 0, rows[d].runs_ahead);
+        if (rows[d].divides) assert_true(l.n_divided > 0);
+        assert_int_equal(test_device_n_late() - n_late > TEXTS, rows[d].runs_ahead);
         for (int i = 0; i < SLOTS; i++) frit_session_free(l.slots[i].session);
         frit_engine_free(l.engine);
     }
