@@ -44,5 +44,6 @@ void bench_prompts(bench *b, const char *folder, const char *filter);
 void bench_engine(const bench *b, const char *path);   // measures the host's part of decode steps of a model file
 int check_types(bench *b, const char *filter);         // checks tiles and products of all weight types, or of one
 void bench_load(bench *b);
+void bench_exchange(const bench *b, int32_t n_ranks);   // measures sums over a group of n_ranks GPUs
 // Compares small models with a reference in plain C. Returns the number of faults.
 int bench_check(bench *b, const char *folder, const char *filter);

@@ -3,10 +3,10 @@
 //
 //     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|types [TYPE]|models [FILTER]|load|products [FILTER]|
 //               gemm_small [FILTER]|gemm_wgmma [FILTER]|steps [FILTER]|prompts [FILTER]|prefill|engine MODEL|
-//               present]...
+//               exchange GPUS|present]...
 //
-// Without arguments all measurements except `engine` run. FILTER selects rows whose text contains it; "." selects all.
-// present: only checks if there is a GPU; exits with 0 (yes) or 1 (no).
+// Without arguments all measurements except `engine` and `exchange` run. FILTER selects rows whose text contains it;
+// "." selects all. present: only checks if there is a GPU; exits with 0 (yes) or 1 (no).
 #include "gpu.h"
 
 #include <stdio.h>
@@ -91,6 +91,7 @@ int main(int argc, char **argv)
         if (strcmp(words[j], "gemm_small") == 0) bench_gemm_small(&b, filter);
         if (strcmp(words[j], "gemm_wgmma") == 0) bench_gemm_wgmma(&b, filter);
         if (strcmp(words[j], "engine") == 0 && j + 1 < n) bench_engine(&b, words[j + 1]);
+        if (strcmp(words[j], "exchange") == 0 && j + 1 < n) bench_exchange(&b, atoi(words[j + 1]));
         if (strcmp(words[j], "prefill") == 0) bench_prefill(&b, nvrtc);
         fflush(stdout);
     }
