@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Folders whose encoder of pictures is refused, each with an error: changes to the config.json of reference models.
+#include "arch/media.h"
+#include "support/support.h"
+
+#include <jansson.h>
+#include <sys/stat.h>
+
+static const struct {
+    const char *model, *whole, *vision;   // members that replace those of config.json and of its vision_config
+    frit_status status;
+    const char *part;   // of the error
+} faults[] = {
+    {"qwen2_vl", "{\"vision_config\": 7}", "", FRIT_E_UNSUPPORTED, "has no vision_config"},
+    {"qwen2_vl", "{\"model_type\": \"qwen9_vl\"}", "", FRIT_E_UNSUPPORTED, "pictures of a model of type 'qwen9_vl'"},
+    {"qwen2_vl", "{\"model_type\": 3}", "", FRIT_E_FORMAT, "model_type is 3, expected text"},
+    {"qwen2_vl", "", "{\"hidden_act\": \"silu\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'silu'"},
+    {"qwen2_vl", "", "{\"num_heads\": 5}", FRIT_E_FORMAT, "heads have 9 elements, expected an even number"},
+    {"qwen2_vl", "", "{\"num_heads\": 0}", FRIT_E_FORMAT, "num_attention_heads is 0"},
+    {"qwen2_vl", "", "{\"depth\": 2000}", FRIT_E_FORMAT, "tensor 'visual.blocks.3.norm1.weight' is missing"},
+    {"qwen2_vl", "", "{\"depth\": 100000}", FRIT_E_FORMAT, "is 100000, expected a whole number from 1 to 10000"},
+    {"qwen2_vl", "", "{\"patch_size\": 4096}", FRIT_E_FORMAT, "numbers, expected at most 1048576"},
+    {"qwen2_vl", "", "{\"patch_size\": 0}", FRIT_E_FORMAT, "patch_size is 0, expected a whole number from 1"},
+    {"qwen2_vl", "", "{\"patch_size\": 7}", FRIT_E_FORMAT,
+     "'patch_embd.weight' has the shape [48, 216], expected [48, 294]"},
+    {"qwen2_vl", "", "{\"spatial_merge_size\": 3}", FRIT_E_FORMAT, "'merge_in.weight' has the shape [192, 192]"},
+    {"qwen2_vl", "", "{\"spatial_merge_size\": 100}", FRIT_E_FORMAT, "spatial_merge_size is 100, expected 1 to 64"},
+    {"qwen2_vl", "", "{\"mlp_ratio\": -1}", FRIT_E_FORMAT, "mlp_ratio is -1"},
+    {"qwen2_vl", "", "{\"mlp_ratio\": 3}", FRIT_E_FORMAT, "'blk.0.ffn_up.weight' has the shape"},
+    {"qwen2_vl", "", "{\"hidden_size\": 32}", FRIT_E_FORMAT, "'merge_out.weight' has the shape [64, 192]"},
+    {"qwen2_5_vl", "", "{\"window_size\": 8}", FRIT_E_FORMAT, "window_size is 8, expected at least 16"},
+    {"qwen2_5_vl", "", "{\"fullatt_block_indexes\": [3]}", FRIT_E_FORMAT,
+     "fullatt_block_indexes[0] is not one of the 3"},
+    {"qwen2_5_vl", "", "{\"fullatt_block_indexes\": [\"1\"]}", FRIT_E_FORMAT, "fullatt_block_indexes[0] is not one"},
+    {"smolvlm", "", "{\"image_size\": 4}", FRIT_E_FORMAT, "image_size is 4, expected at least the patch size 8"},
+    {"smolvlm", "", "{\"image_size\": 64}", FRIT_E_FORMAT,
+     "'position_embd.weight' has the shape [16, 48], expected [64"},
+    {"smolvlm", "{\"scale_factor\": 4}", "", FRIT_E_FORMAT, "'merge_out.weight' has the shape [64, 192]"},
+    {"smolvlm", "{\"text_config\": {\"model_type\": \"llama\", \"hidden_size\": 0}}", "", FRIT_E_FORMAT,
+     "hidden_size is 0"},
+    {"llava", "{\"vision_feature_layer\": 4}", "", FRIT_E_UNSUPPORTED, "expected a whole number from -3 to -1"},
+    {"llava", "{\"vision_feature_layer\": [-2, -5]}", "", FRIT_E_UNSUPPORTED, "vision_feature_layer is not supported"},
+    {"llava", "{\"vision_feature_select_strategy\": \"full\"}", "", FRIT_E_UNSUPPORTED, "strategy is 'full'"},
+    {"llava", "{\"projector_hidden_act\": \"relu\"}", "", FRIT_E_UNSUPPORTED, "projector_hidden_act is 'relu'"},
+    {"llava", "", "{\"model_type\": \"siglip_vision_model\"}", FRIT_E_UNSUPPORTED,
+     "model_type is 'siglip_vision_model'"},
+    {"mistral3", "{\"vision_feature_layer\": -2}", "", FRIT_E_UNSUPPORTED, "vision_feature_layer is -2, expected -1"},
+    {"mistral3", "", "{\"hidden_act\": \"relu\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'relu'"},
+};
+
+static void change(json_t *object, const char *changes)
+{
+    json_t *members = *changes ? json_loads(changes, 0, NULL) : json_object();
+    assert_non_null(members);
+    json_object_update(object, members);
+    json_decref(members);
+}
+
+// Makes a folder with the model's weights and a changed configuration.
+static void make_folder(const char *path, const char *model, const char *whole, const char *vision)
+{
+    char name[4200];
+    size_t n;
+    char *text = read_file(shared_path("goldens/media/%s/config.json", model), &n);
+    json_t *config = json_loads(text, 0, NULL);
+    change(json_object_get(config, "vision_config"), vision);
+    change(config, whole);
+    free(text);
+    text = json_dumps(config, 0);
+    snprintf(name, sizeof name, "%s/config.json", path);
+    write_file(name, text, strlen(text));
+    free(text);
+    json_decref(config);
+    snprintf(name, sizeof name, "%s/model.safetensors", path);
+    text = read_file(shared_path("goldens/media/%s/model.safetensors", model), &n);
+    write_file(name, text, n);
+    free(text);
+}
+
+static frit_status open_encoder(const char *path)
+{
+    frit_arena arena = {0};
+    frit_checkpoint *ckpt = NULL;
+    frit_hparams hp;
+    frit_weights weights;
+    frit_str name;
+    const frit_checkpoint_options options = {.part = FRIT_CHECKPOINT_VISION};
+    frit_status status = frit_checkpoint_open(&ckpt, path, &options);
+    if (status == FRIT_OK) {
+        assert_ok(frit_meta_get_text(&ckpt->meta, "general.architecture", &name, NULL));
+        const frit_arch *arch = frit_media_arch_find(name.ptr);
+        assert_non_null(arch);
+        status = frit_hparams_read(&hp, arch, ckpt, &arena);
+        if (status == FRIT_OK) status = frit_weights_bind(&weights, arch, &hp, ckpt, &arena);
+    }
+    frit_checkpoint_close(ckpt);
+    frit_arena_free(&arena);
+    return status;
+}
+
+static void every_fault_of_an_encoder_has_its_sentence(void **state)
+{
+    (void)state;
+    size_t n_failed = 0;
+    for (size_t i = 0; i < FRIT_COUNT(faults); i++) {
+        char name[32];
+        snprintf(name, sizeof name, "encoder%zu", i);
+        const char *path = temp_path(name);
+        assert_int_equal(mkdir(path, 0700), 0);
+        make_folder(path, faults[i].model, faults[i].whole, faults[i].vision);
+        const frit_status status = open_encoder(path);
+        if (status == faults[i].status && strstr(frit_error(), faults[i].part)) continue;
+        print_error("%s, %s%s: status %d, '%s', expected %d, '%s'\n", faults[i].model, faults[i].whole,
+                    faults[i].vision, (int)status, frit_error(), (int)faults[i].status, faults[i].part);
+        n_failed++;
+    }
+    assert_int_equal(n_failed, 0);
+}
+
+static void unchanged_folders_are_read(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm", "llava", "mistral3"};
+    for (size_t i = 0; i < FRIT_COUNT(models); i++) assert_ok(open_encoder(shared_path("goldens/media/%s", models[i])));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_fault_of_an_encoder_has_its_sentence),
+        cmocka_unit_test(unchanged_folders_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
