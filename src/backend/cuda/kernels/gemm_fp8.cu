@@ -8,8 +8,8 @@
 // Warps, grid, scales of rows and GATED are as in gemm_wgmma.cu. While a warpgroup adds its sums, the tensor cores
 // multiply for the others.
 //
-// Defined by the host: TYPE0 and TYPE1 (fp8_128), TILES0, TILES1, K (a multiple of 128), ROWS (32, 64, 96, 128, 192, 256),
-// TILES, WARPS (4, 8 or 12), SPLITS, STAGES, AT_ONCE, SHARED_BYTES, GATED.
+// Defined by the host: TYPE0 and TYPE1 (fp8_128), TILES0, TILES1, K (a multiple of 128), ROWS (32, 64, 96, 128, 192,
+// 256), TILES, WARPS (4, 8 or 12), SPLITS, STAGES, AT_ONCE, SHARED_BYTES, GATED.
 #include "gemm_store.cuh"
 #include "tile_ring.cuh"
 

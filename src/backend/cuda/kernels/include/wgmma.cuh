@@ -14,9 +14,9 @@
 #pragma once
 #include "ptx.cuh"
 
-// The operand in shared memory: N rows of 64 f16 or 128 e4m3, 128 bytes each, at a multiple of 1,024 bytes. The 16-byte units of a
-// row are exchanged, so that copies to eight rows touch all banks: unit u of row r lies where unit u ^ (r % 8) would.
-// The next 16 columns of f16, or 32 columns of e4m3, are 2 further in the descriptor.
+// The operand in shared memory: N rows of 64 f16 or 128 e4m3, 128 bytes each, at a multiple of 1,024 bytes. The 16-byte
+// units of a row are exchanged, so that copies to eight rows touch all banks: unit u of row r lies where unit u ^ (r %
+// 8) would. The next 16 columns of f16, or 32 columns of e4m3, are 2 further in the descriptor.
 DEVICE u64 wgmma_rows(u32 address)
 {
     return (u64)1 << 62 | (u64)(1024 / 16) << 32 | (u64)1 << 16 | (address & 0x3ffff) >> 4;
