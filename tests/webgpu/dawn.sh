@@ -36,5 +36,7 @@ else
     run webgpu_experts
     run webgpu_recurrent all
     run webgpu_adapt
+    run webgpu_picks
+    run webgpu_pick_run
     run webgpu_model ""
 fi
