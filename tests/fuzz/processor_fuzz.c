@@ -34,7 +34,7 @@ static void use_size(const frit_processor *p, uint32_t width, uint32_t height)
     uint64_t n_soft = 0;
     if (frit_processor_plan(&plan, p, width, height) != FRIT_OK) return;
     if (frit_processor_marks(p, &plan, count_part, &n_soft) != FRIT_OK) abort();
-    enum { MOST = 1 << 18 };
+    enum { MOST = 1 << 14 };
     if ((uint64_t)width * height > MOST || (uint64_t)plan.n_patches * plan.patch_values > MOST ||
         (uint64_t)plan.out_width * plan.out_height > MOST || (uint64_t)plan.first_width * plan.first_height > MOST ||
         (uint64_t)plan.out_width * plan.first_height > MOST)
