@@ -174,11 +174,13 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "wasm32")
     set(frit_kernel_folder wasm)
 endif()
 
-# Removes the files whose suffix names another operating system, or a library that was not found.
+# Removes the files whose suffix names another operating system (_other: all but Linux), or a library that was not found.
 function(frit_drop_foreign list)
     set(sources ${${list}})
     if(NOT CMAKE_SYSTEM_NAME STREQUAL Linux)
         list(FILTER sources EXCLUDE REGEX "_linux\\.c$")
+    else()
+        list(FILTER sources EXCLUDE REGEX "_other\\.c$")
     endif()
     if(NOT (FRIT_HWLOC AND HWLOC_FOUND))
         list(FILTER sources EXCLUDE REGEX "_hwloc\\.c$")

@@ -361,7 +361,7 @@ static frit_status start_workers(frit_pool *pool, int n_threads)
         worker *w = &pool->workers[i];
         *w = (worker){.pool = pool, .thread = i};
         frit_status status = frit_os_thread_start(&w->handle, work, w);
-        if (status != FRIT_OK) return frit_fail(status, "thread %d of %d: %s", i + 1, n_threads, frit_error());
+        if (status != FRIT_OK) return frit_fail(status, "%s (thread %d of %d)", frit_error(), i + 1, n_threads);
         pool->n = i + 1;   // frit_pool_free joins the threads below n; no thread reads n before the first job
     }
     return FRIT_OK;

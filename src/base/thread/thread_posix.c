@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Threads and sleeping on Linux (futex), in WebAssembly (its own instructions), on macOS and the other POSIX systems
 // (mutex and condition variable).
-#include "base/machine/nodes.h"
 #include "base/os.h"
 #include "base/thread/thread.h"
 
@@ -151,7 +150,7 @@ frit_status frit_os_thread_start(frit_os_thread **out, void (*fn)(void *ctx), vo
     if (error != 0) {
         char text[FRIT_ERRNO_BYTES];
         free(thread);
-        return frit_fail(FRIT_E_LIMIT, "cannot be started: %s", frit_errno_text(error, text));
+        return frit_fail(FRIT_E_LIMIT, "a thread cannot be started: %s", frit_errno_text(error, text));
     }
     *out = thread;
     return FRIT_OK;
@@ -200,18 +199,6 @@ int frit_os_cpus(int **out)
     *out = malloc((size_t)n * sizeof **out);
     for (int i = 0; *out && i < n; i++) (*out)[i] = i;
     return *out ? n : 0;
-}
-
-bool frit_nodes_stay(const frit_nodes *nodes, int node)
-{
-    (void)nodes, (void)node;
-    return true;
-}
-
-bool frit_nodes_spread(const frit_nodes *nodes, void *memory, uint64_t n_bytes)
-{
-    (void)nodes, (void)memory, (void)n_bytes;
-    return true;
 }
 
 #endif

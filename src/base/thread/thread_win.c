@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Threads and sleeping on Windows.
-#include "base/machine/nodes.h"
 #include "base/os.h"
 #include "base/thread/thread.h"
 
@@ -73,7 +72,7 @@ frit_status frit_os_thread_start(frit_os_thread **out, void (*fn)(void *ctx), vo
     thread->handle = CreateThread(NULL, 0, enter, thread, 0, NULL);
     if (!thread->handle) {
         free(thread);
-        return frit_fail(FRIT_E_LIMIT, "cannot be started: Windows error %lu", GetLastError());
+        return frit_fail(FRIT_E_LIMIT, "a thread cannot be started: Windows error %lu", GetLastError());
     }
     *out = thread;
     return FRIT_OK;
@@ -92,7 +91,7 @@ void frit_os_yield(void)
     SwitchToThread();
 }
 
-// Returns the CPUs of this process's processor group, at most 64.
+// Lists the CPUs that this process may run on, at most the 64 of a processor group.
 int frit_os_cpus(int **out)
 {
     DWORD_PTR own = 0, machine = 0;
@@ -102,16 +101,4 @@ int frit_os_cpus(int **out)
     for (int i = 0; own != 0; i++, own >>= 1)
         if (own & 1) (*out)[n++] = i;
     return n;
-}
-
-bool frit_nodes_stay(const frit_nodes *nodes, int node)
-{
-    (void)nodes, (void)node;
-    return true;
-}
-
-bool frit_nodes_spread(const frit_nodes *nodes, void *memory, uint64_t n_bytes)
-{
-    (void)nodes, (void)memory, (void)n_bytes;
-    return true;
 }
