@@ -21,7 +21,7 @@ typedef enum frit_dtype {
 
 // Decodes n numbers, a multiple of block_elems. `blocks` may be at any address.
 typedef void (*frit_decode_fn)(const void *blocks, float *values, int64_t n);
-// Encodes n numbers of one row; some formats use statistics of the whole row. `importance`: n weights (0 or more), or
+// Encodes n numbers of one row; some formats use statistics of the whole row. `importance`: n factors (0 or more), or
 // NULL. Formats that cannot use importance ignore it.
 typedef void (*frit_encode_fn)(const float *values, void *blocks, int64_t n, const float *importance);
 
