@@ -181,12 +181,12 @@ frit_status frit_hf_add_array(const frit_hf *hf, const char *key, frit_value_typ
 frit_status frit_hf_add_list(const frit_hf *hf, const char *key, const uint32_t *values, size_t n);
 
 // hf_rewrite.c: rewrites that more than one family needs.
-frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias);     // to weights
+frit_status frit_hf_plus_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias);    // to weights
 frit_status frit_hf_flatten(const frit_hf *hf, frit_tensor *tensor, bool is_bias);     // filters become rows
 frit_status frit_hf_transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bias);   // weights
 // Gate and up of the shared expert, or of the feed-forward, are one matrix: the tensor keeps the gate, and up is added
 // as another tensor.
-frit_status frit_hf_cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
+frit_status frit_hf_split_gate_up(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 // Interleaved rows q, k, v of each group of heads become all q, all k, all v.
 frit_status frit_hf_ungroup_qkv(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reads config.json into metadata: finds the family, reads its rows, checks the numbers one by one and together.
 #include "base/nearest.h"
+#include "base/word_list.h"
 #include "format/hf/hf.h"
 
 #include <math.h>
@@ -208,20 +209,13 @@ static frit_status fail_unknown_family(const frit_hf *hf)
 // ---------------------------------------------------------------------------------------- checks
 
 // True if the word occurs in `list`, such as "silu|swish".
-static bool is_listed(const char *word, const char *list)
-{
-    for (size_t n = strlen(word); list; list = strchr(list, '|') ? strchr(list, '|') + 1 : NULL)
-        if (strncmp(list, word, n) == 0 && (list[n] == 0 || list[n] == '|' || list[n] == '!')) return true;
-    return false;
-}
-
 static frit_status check_act(const frit_hf *hf)
 {
     const char *act = NULL, *name = hf->family->act_name ? hf->family->act_name : "hidden_act";
     if (json_is_null(json_object_get(hf->config, name)))
         return frit_fail_file(FRIT_E_FORMAT, "%s: %s is null, expected text", hf->path, name);
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", name, &act));
-    if (act && !is_listed(act, hf->family->act))
+    if (act && !frit_word_list_has(hf->family->act, "|!", frit_str_of(act)))
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s is '%.40s', a model of type '%s' is supported with %s",
                               hf->path, name, act, hf->family->model_type, hf->family->act);
     // GGUF does not distinguish the forms of GELU.

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-frit_status frit_hf_add_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+frit_status frit_hf_plus_one(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     if (is_bias) return FRIT_OK;
     bool is_float =
@@ -40,12 +40,16 @@ frit_status frit_hf_transpose(const frit_hf *hf, frit_tensor *tensor, bool is_bi
     return is_bias ? FRIT_OK : frit_transpose(&hf->ckpt->arena, tensor);
 }
 
-frit_status frit_hf_cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+frit_status frit_hf_split_gate_up(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     (void)is_bias;
     const char *layer = strstr(tensor->name, "layers.");
     if (!layer || tensor->n_dims != 2 || tensor->shape[0] % 2 != 0)
-        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a matrix of gate and up", tensor->name);
+        return frit_fail(
+            FRIT_E_FORMAT,
+            "tensor '%s' has %d dimensions and %lld rows, expected a layer's matrix with an even number of "
+            "rows: gate and up",
+            tensor->name, tensor->n_dims, (long long)tensor->shape[0]);
     char name[64];
     const char *kind = frit_hf_written(hf, "expert_count") > 0 ? "_shexp" : "";
     const int n =

@@ -17,6 +17,7 @@
     {NULL, "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM}
 #define FRIT_HF_KEYS_NO_RMS_NORM \
     {NULL, "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NO_KEY}
+#define FRIT_HF_KEY_SIGMOID_ROUTER {NULL, "expert_gating_func", FRIT_HF_COUNT, 2}
 // The keys of GPT-2.
 #define FRIT_HF_KEYS_GPT2 \
     {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED}, \

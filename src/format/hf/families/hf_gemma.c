@@ -20,13 +20,13 @@ static const frit_hf_key keys[] = {
 };
 
 static const frit_hf_tensor tensors[] = {
-    {.name = "model.layers.*.input_layernorm",          .gguf = "blk.*.attn_norm",   .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.input_layernorm",          .gguf = "blk.*.attn_norm",   .rewrite = frit_hf_plus_one},
     {.name = "model.layers.*.self_attn.q_proj",         .gguf = "blk.*.attn_q",      .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.k_proj",         .gguf = "blk.*.attn_k",      .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.v_proj",         .gguf = "blk.*.attn_v",      .bias_if = "attention_bias"},
     {.name = "model.layers.*.self_attn.o_proj",         .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm",    .rewrite = frit_hf_add_one},
-    {.name = "model.norm",                              .gguf = "output_norm",       .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm",    .rewrite = frit_hf_plus_one},
+    {.name = "model.norm",                              .gguf = "output_norm",       .rewrite = frit_hf_plus_one},
 };
 // clang-format on
 

@@ -40,11 +40,11 @@ static const frit_hf_key gemma2_keys[] = {
 };
 
 #define BOTH_TENSORS \
-    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one}, \
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one}, \
-    {.name = "model.layers.*.pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one}, \
-    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm", .rewrite = frit_hf_add_one}, \
-    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_plus_one}, \
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_plus_one}, \
+    {.name = "model.layers.*.pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_plus_one}, \
+    {.name = "model.layers.*.post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm", .rewrite = frit_hf_plus_one}, \
+    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_plus_one}, \
     {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "attention_bias"}, \
     {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "attention_bias"}, \
     {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "attention_bias"}, \
@@ -63,8 +63,8 @@ static const frit_hf_key gemma3_text_keys[] = {
 
 #define GEMMA3_TENSORS \
     BOTH_TENSORS, \
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .rewrite = frit_hf_add_one}, \
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .rewrite = frit_hf_add_one}
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .rewrite = frit_hf_plus_one}, \
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .rewrite = frit_hf_plus_one}
 
 static const frit_hf_tensor gemma3_text_tensors[] = {GEMMA3_TENSORS};
 static const frit_hf_tensor gemma3_embedding_tensors[] = {GEMMA3_TENSORS, {.gguf = "output", .none = true}};

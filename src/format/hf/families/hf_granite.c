@@ -51,7 +51,7 @@ static const frit_hf_key granitemoeshared_keys[] = {
 
 static const frit_hf_tensor granitemoeshared_tensors[] = {
     MOE_TENSORS,
-    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true, .rewrite = frit_hf_cut_shared},
+    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate_shexp", .may_be_absent = true, .rewrite = frit_hf_split_gate_up},
     {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down_shexp", .may_be_absent = true},
 };
 

@@ -54,7 +54,7 @@ static const frit_hf_tensor granitemoehybrid_tensors[] = {
     {.name = "model.layers.*.block_sparse_moe.input_linear", .gguf = "blk.*.ffn_gate_up_exps"},
     {.name = "model.layers.*.block_sparse_moe.output_linear", .gguf = "blk.*.ffn_down_exps"},
     {.name = "model.layers.*.block_sparse_moe.router.layer", .gguf = "blk.*.ffn_gate_inp"},
-    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate_shexp", .rewrite = frit_hf_cut_shared},
+    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate_shexp", .rewrite = frit_hf_split_gate_up},
     {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down_shexp"},
     FRIT_HF_ROWS_SOME_MAMBA2("model.layers.*.mamba"),
 };
@@ -68,7 +68,7 @@ static const frit_hf_key dense_keys[] = {
 static const frit_hf_tensor dense_tensors[] = {
     FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"),
     {.gguf = "blk.*.ffn_up", .none = true},
-    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate", .rewrite = frit_hf_cut_shared},
+    {.name = "model.layers.*.shared_mlp.input_linear", .gguf = "blk.*.ffn_gate", .rewrite = frit_hf_split_gate_up},
     {.name = "model.layers.*.shared_mlp.output_linear", .gguf = "blk.*.ffn_down"},
     FRIT_HF_ROWS_SOME_MAMBA2("model.layers.*.mamba"),
 };

@@ -31,10 +31,10 @@ static const frit_hf_key muse_glimmer_text_keys[] = {
 static const frit_hf_tensor muse_glimmer_text_tensors[] = {
     FRIT_HF_ROWS_BIASED_ATTENTION(AT ".self_attn"),
     {.name = AT ".self_attn.gate_proj", .gguf = "blk.*.attn_gate"},
-    {.name = AT ".input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
-    {.name = AT ".post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one},
-    {.name = AT ".pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one},
-    {.name = AT ".post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm", .rewrite = frit_hf_add_one},
+    {.name = AT ".input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT ".post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT ".pre_feedforward_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT ".post_feedforward_layernorm", .gguf = "blk.*.post_ffw_norm", .rewrite = frit_hf_plus_one},
 };
 // clang-format on
 

@@ -10,9 +10,9 @@ static const frit_hf_key nemotron_keys[] = {
 };
 
 static const frit_hf_tensor nemotron_tensors[] = {
-    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_add_one},
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_add_one},
-    {.name = "model.norm", .gguf = "output_norm", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_add_one},
+    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_plus_one},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_plus_one},
+    {.name = "model.norm", .gguf = "output_norm", .bias_if = FRIT_HF_ALWAYS, .rewrite = frit_hf_plus_one},
     FRIT_HF_ROWS_BIASED_ATTENTION("model.layers.*.self_attn"),
     {.name = "model.layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .bias_if = "mlp_bias"},
     {.name = "model.layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},

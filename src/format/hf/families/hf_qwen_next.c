@@ -58,13 +58,13 @@ static frit_status complete_35(const frit_hf *hf)
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED}
 
 #define SHARED_TENSORS \
-    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one}, \
-    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_plus_one}, \
+    {.name = "model.layers.*.input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_plus_one}, \
     {.gguf = "blk.*.ffn_norm", .none = true}, \
-    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.post_attention_norm", .rewrite = frit_hf_plus_one}, \
     FRIT_HF_ROWS_SOME_ATTENTION("model.layers.*.self_attn"), \
-    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true, .rewrite = frit_hf_add_one}, \
-    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true, .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true, .rewrite = frit_hf_plus_one}, \
+    {.name = "model.layers.*.self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true, .rewrite = frit_hf_plus_one}, \
     {.name = "model.layers.*.linear_attn.A_log", .gguf = "blk.*.ssm_a", .whole = true, .may_be_absent = true, .rewrite = frit_hf_negative_exp}, \
     {.name = "model.layers.*.linear_attn.dt_bias", .gguf = "blk.*.ssm_dt.bias", .whole = true, .may_be_absent = true}, \
     {.name = "model.layers.*.linear_attn.conv1d", .gguf = "blk.*.ssm_conv1d", .may_be_absent = true}, \
@@ -73,9 +73,9 @@ static frit_status complete_35(const frit_hf *hf)
 
 #define NEXT_TENSORS \
     {.name = "model.layers.*.eh_proj", .gguf = FRIT_HF_NEXT_PROJ, .may_be_absent = true}, \
-    {.name = "model.layers.*.enorm", .gguf = "blk.*.nextn.enorm", .may_be_absent = true, .rewrite = frit_hf_add_one}, \
-    {.name = "model.layers.*.hnorm", .gguf = "blk.*.nextn.hnorm", .may_be_absent = true, .rewrite = frit_hf_add_one}, \
-    {.name = "model.layers.*.next_norm", .gguf = "blk.*.nextn.shared_head_norm", .may_be_absent = true, .rewrite = frit_hf_add_one}
+    {.name = "model.layers.*.enorm", .gguf = "blk.*.nextn.enorm", .may_be_absent = true, .rewrite = frit_hf_plus_one}, \
+    {.name = "model.layers.*.hnorm", .gguf = "blk.*.nextn.hnorm", .may_be_absent = true, .rewrite = frit_hf_plus_one}, \
+    {.name = "model.layers.*.next_norm", .gguf = "blk.*.nextn.shared_head_norm", .may_be_absent = true, .rewrite = frit_hf_plus_one}
 
 static const frit_hf_prefix next_names[] = {
     {"mtp.fc.", "model.layers.*.eh_proj."},

@@ -74,9 +74,9 @@ static const frit_hf_key keys[] = {
 #define AT "model.layers.*"
 #define ROW_SOME(there, to, ...) {.name = AT there, .gguf = "blk.*." to, .may_be_absent = true, __VA_ARGS__}
 static const frit_hf_tensor tensors[] = {
-    {.name = "model.final_norm", .gguf = "output_norm", .rewrite = frit_hf_add_one},
-    {.name = AT ".temporal_pre_norm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
-    {.name = AT ".channel_pre_norm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.final_norm", .gguf = "output_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT ".temporal_pre_norm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT ".channel_pre_norm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_plus_one},
     FRIT_HF_ROWS_SOME_ATTENTION(AT ".temporal_block"),
     ROW_SOME(".temporal_block.linear_y", "rglru_y", .bias_if = FRIT_HF_MAYBE),
     ROW_SOME(".temporal_block.linear_x", "rglru_x", .bias_if = FRIT_HF_MAYBE),

@@ -5,18 +5,17 @@
 static frit_status complete_afmoe(const frit_hf *hf)
 {
     FRIT_TRY(frit_hf_expect_text(hf, "score_func", "sigmoid"));
-    FRIT_TRY(frit_hf_expect(hf, "mup_enabled", 1));
-    return frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 2);   // sigmoid
+    return frit_hf_expect(hf, "mup_enabled", 1);
 }
 
-// Without windows all layers of the class have RoPE, those of the architecture none.
+// If sliding_window is null, transformers rotates in all layers and the architecture exaone-moe in none, so such a file
+// is refused.
 static frit_status complete_exaone(const frit_hf *hf)
 {
     if (!frit_meta_find(&hf->ckpt->meta, "frit.attention.sliding_window"))
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: sliding_window is null, a model of type '%s' needs a number",
                               hf->path, hf->family->model_type);
     FRIT_TRY(frit_hf_expect_text(hf, "scoring_func", "sigmoid"));
-    FRIT_TRY(frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 2));   // sigmoid
     return frit_hf_add_dense_layers(hf);
 }
 
@@ -28,7 +27,8 @@ static frit_status complete_exaone(const frit_hf *hf)
     {"num_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
     {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED}, \
     {"n_group", "expert_group_count", FRIT_HF_COUNT, 1}, \
-    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1}
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1}, \
+    FRIT_HF_KEY_SIGMOID_ROUTER
 
 static const frit_hf_key afmoe_keys[] = {
     KEYS,

@@ -2,13 +2,9 @@
 // dots.llm1. As Qwen 3, with experts; sigmoid router with a selection bias.
 #include "format/hf/hf_rows.h"
 
-static frit_status add_gating(const frit_hf *hf)
-{
-    return frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 2);   // sigmoid
-}
-
 // clang-format off
 static const frit_hf_key dots1_keys[] = {
+    FRIT_HF_KEY_SIGMOID_ROUTER,
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
     {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY},
@@ -35,8 +31,7 @@ const frit_hf_family frit_hf_dots1 = {
     .arch = "dots1",
     .act = "silu|swish",
     .has_windows = true,
-    .window_first = 62,
-    .more = add_gating,
+    .window_first = 62,   // all layers of dots.llm1: by default none has a window
     .shared = &frit_hf_decoder,
     .own = {dots1_keys, FRIT_COUNT(dots1_keys), dots1_tensors, FRIT_COUNT(dots1_tensors)},
 };

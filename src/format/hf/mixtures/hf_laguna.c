@@ -23,13 +23,13 @@ static frit_status complete(const frit_hf *hf)
 {
     FRIT_TRY(frit_hf_expect(hf, "moe_apply_router_weight_on_input", 0));
     FRIT_TRY(frit_hf_expect(hf, "moe_router_logit_softcapping", 0));
-    FRIT_TRY(frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 2));   // sigmoid
     FRIT_TRY(frit_hf_add_dense_layers(hf));
     return add_heads(hf);
 }
 
 // clang-format off
 static const frit_hf_key laguna_keys[] = {
+    FRIT_HF_KEY_SIGMOID_ROUTER,
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
     {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
     {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},

@@ -2,7 +2,8 @@
 // Llama 4: the text side. Layers with RoPE attend within a chunk; some layers have experts, stored transposed.
 #include "format/hf/hf_rows.h"
 
-// Writes the step between layers with experts: from moe_layers, which must have one.
+// If moe_layers lists the layers with experts, writes the distance between them; a list other than every n-th layer is
+// refused.
 static frit_status add_expert_step(const frit_hf *hf)
 {
     const json_t *list = json_object_get(hf->config, "moe_layers");
@@ -22,13 +23,13 @@ static frit_status add_chunks(const frit_hf *hf)
 {
     const size_t n = (size_t)frit_hf_written(hf, "block_count");
     const json_t *types = json_object_get(hf->config, "layer_types");
-    const frit_value *still = frit_meta_find(&hf->ckpt->meta, "frit.rope.none");
+    const frit_value *unrotated = frit_meta_find(&hf->ckpt->meta, "frit.rope.none");
     uint32_t *windows = frit_arena_new(&hf->ckpt->arena, uint32_t, n);
     double size = 0;
-    if (!windows || !still) return frit_fail_memory(n * sizeof *windows, "the chunks of layers");
+    if (!windows || !unrotated) return frit_fail_memory(n * sizeof *windows, "the chunks of layers");
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "attention_chunk_size", FRIT_HF_TOKENS, &size));
     for (size_t i = 0; i < n; i++) {
-        const bool rotates = frit_value_item_i64(still, i) == 0;
+        const bool rotates = frit_value_item_i64(unrotated, i) == 0;
         const char *type = json_string_value(json_array_get(types, i));
         windows[i] = rotates ? (uint32_t)size : 0;
         if (type && (strcmp(type, "chunked_attention") == 0) != (windows[i] > 0))

@@ -40,7 +40,6 @@ static frit_status complete(const frit_hf *hf)
     FRIT_TRY(frit_hf_expect(hf, "rope_theta", frit_hf_written(hf, "rope.freq_base")));
     FRIT_TRY(frit_hf_expect(hf, "swa_rope_theta", frit_hf_written(hf, "rope.freq_base_swa")));
     FRIT_TRY(check_pattern(hf));
-    FRIT_TRY(frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 2));   // sigmoid
     FRIT_TRY(frit_hf_add_dense_layers(hf));
     FRIT_TRY(frit_hf_set_by_kind(hf, "attention.head_count", n_head, n_other));
     return frit_hf_set_by_kind(hf, "attention.head_count_kv", n_kv, n_kv_other);
@@ -48,6 +47,7 @@ static frit_status complete(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key mimo_v2_flash_keys[] = {
+    FRIT_HF_KEY_SIGMOID_ROUTER,
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
     {"v_head_dim", "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
     {"attention_value_scale", "attention.value_scale", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},

@@ -182,15 +182,15 @@ static const frit_hf_key minimax_m3_keys[] = {
 
 #define AT_M3 "model.layers.*"
 static const frit_hf_tensor minimax_m3_tensors[] = {
-    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one},
-    {.name = AT_M3 ".input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
-    {.name = AT_M3 ".post_attention_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one},
-    {.name = AT_M3 ".self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .rewrite = frit_hf_add_one},
-    {.name = AT_M3 ".self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .rewrite = frit_hf_add_one},
+    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT_M3 ".input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT_M3 ".post_attention_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT_M3 ".self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT_M3 ".self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .rewrite = frit_hf_plus_one},
     {.name = AT_M3 ".self_attn.index_q_proj", .gguf = "blk.*.indexer.q_proj", .may_be_absent = true},
     {.name = AT_M3 ".self_attn.index_k_proj", .gguf = "blk.*.indexer.k_proj", .may_be_absent = true},
-    {.name = AT_M3 ".self_attn.index_q_norm", .gguf = "blk.*.indexer.q_norm", .may_be_absent = true, .rewrite = frit_hf_add_one},
-    {.name = AT_M3 ".self_attn.index_k_norm", .gguf = "blk.*.indexer.k_norm", .may_be_absent = true, .rewrite = frit_hf_add_one},
+    {.name = AT_M3 ".self_attn.index_q_norm", .gguf = "blk.*.indexer.q_norm", .may_be_absent = true, .rewrite = frit_hf_plus_one},
+    {.name = AT_M3 ".self_attn.index_k_norm", .gguf = "blk.*.indexer.k_norm", .may_be_absent = true, .rewrite = frit_hf_plus_one},
     FRIT_HF_ROWS_DENSE_LAYERS(AT_M3 ".mlp"),
     FRIT_HF_ROWS_NUMBERED_EXPERTS(AT_M3 ".block_sparse_moe"),
     FRIT_HF_ROWS_SHARED_EXPERT(AT_M3 ".block_sparse_moe.shared_experts"),

@@ -46,7 +46,6 @@ static frit_status complete(const frit_hf *hf)
     FRIT_TRY(frit_hf_expect(hf, "use_bidirectional_attention", 0));
     FRIT_TRY(
         frit_hf_set_number(hf, "rope.dimension_count", FRIT_HF_WIDTH, 2 * frit_hf_written(hf, "rope.dimension_count")));
-    FRIT_TRY(frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 2));   // sigmoid
     FRIT_TRY(frit_hf_add_dense_layers(hf));
     FRIT_TRY(add_limits(hf, "swiglu_limits", "swiglu_clamp_exp"));
     FRIT_TRY(add_limits(hf, "swiglu_limits_shared", "swiglu_clamp_shexp"));
@@ -55,6 +54,7 @@ static frit_status complete(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key step3p5_keys[] = {
+    FRIT_HF_KEY_SIGMOID_ROUTER,
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
     {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
     {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
@@ -67,11 +67,11 @@ static const frit_hf_key step3p5_keys[] = {
 
 #define AT "model.layers.*"
 static const frit_hf_tensor step3p5_tensors[] = {
-    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one},
-    {.name = AT ".input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_add_one},
-    {.name = AT ".post_attention_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_add_one},
-    {.name = AT ".self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true, .rewrite = frit_hf_add_one},
-    {.name = AT ".self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true, .rewrite = frit_hf_add_one},
+    {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT ".input_layernorm", .gguf = "blk.*.attn_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT ".post_attention_layernorm", .gguf = "blk.*.ffn_norm", .rewrite = frit_hf_plus_one},
+    {.name = AT ".self_attn.q_norm", .gguf = "blk.*.attn_q_norm", .may_be_absent = true, .rewrite = frit_hf_plus_one},
+    {.name = AT ".self_attn.k_norm", .gguf = "blk.*.attn_k_norm", .may_be_absent = true, .rewrite = frit_hf_plus_one},
     {.name = AT ".self_attn.g_proj", .gguf = "blk.*.attn_gate"},
     FRIT_HF_ROWS_DENSE_LAYERS(AT ".mlp"),
     FRIT_HF_ROWS_SHARED_EXPERT(AT ".share_expert"),
