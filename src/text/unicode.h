@@ -9,7 +9,7 @@ typedef enum frit_form { FRIT_FORM_NFC, FRIT_FORM_NFD, FRIT_FORM_NFKC, FRIT_FORM
 // Python and Rust).
 typedef enum frit_repair { FRIT_REPAIR_NONE, FRIT_REPAIR_BYTES, FRIT_REPAIR_PARTS } frit_repair;
 
-// `text` must be valid UTF-8 for all functions below except repair. Each takes time in proportion to the text.
+// `text` must be valid UTF-8 for all functions below except repair and next. Each takes time in proportion to the text.
 frit_status frit_unicode_normalize(frit_str text, frit_form form, frit_buf *out);
 void frit_unicode_lower(frit_str text, frit_buf *out);
 void frit_unicode_repair(frit_str text, frit_repair how, frit_buf *out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// text/tokenizer/pipeline.h: the steps before and after the model of a tokenizer.
+// text/tokenizer/pipeline.h: the steps before and after the kind of a tokenizer.
 //
-//     text -> repair -> special tokens cut out -> normalizers -> cuts -> words -> model -> ids
+//     text -> repair -> special tokens cut out -> normalizers -> cuts -> words -> kind -> ids
 //
 // GGUF names a pre-tokenizer (pretok_rows.c), a tokenizer.json lists steps (json_steps.c), a SentencePiece file has
 // flags (spm_model.c). All three fill the lists of a pipeline, which encoding then runs. Borrowed texts live in the
@@ -105,7 +105,7 @@ typedef struct frit_pipeline {
     size_t n_norms;
     frit_cut *cuts;
     size_t n_cuts;
-    bool bytes;     // the model sees bytes
+    bool bytes;     // the kind sees bytes
     bool letters;   // its pieces spell bytes with letters
     frit_decoding decoding;
 } frit_pipeline;
@@ -121,7 +121,7 @@ typedef struct frit_flow {
     frit_buf normal[2], rewritten[2];   // the last two texts of normalizing and of rewriting
     frit_words words[2];
     frit_matcher matcher;
-    frit_halt *halt;   // NULL: never
+    frit_halt *halt;   // NULL: nothing stops the call
     size_t most;       // size in bytes that the text may grow to
 } frit_flow;
 

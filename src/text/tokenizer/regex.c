@@ -6,7 +6,9 @@
 //     \w \h           Oniguruma: letters, marks, digits and connectors; a hexadecimal digit
 //     [a[bc]] [a&&b]  Oniguruma: classes in classes; a&&b becomes a look-ahead before a
 //     x{1,3}+         Oniguruma: repeated, not possessive
-//     (?m) ^ $ \uXXXX Oniguruma: the dot matches newlines; lines, not texts; a code point
+//     (?m)            Oniguruma: the dot matches newlines
+//     ^ $             Oniguruma: the ends of a line, not of the text
+//     \uXXXX          a code point
 #include "text/tokenizer/regex.h"
 
 #include "base/time.h"
@@ -147,6 +149,31 @@ static void translate_escape(translator *t, bool in_class)
 
 static frit_status translate_class(translator *t, int depth);
 
+// Drops the brackets of the classes in the output from `start` on, because a union of classes is one class. Inner
+// classes must be plain ones.
+static frit_status flatten_classes(translator *t, size_t start)
+{
+    size_t to = start;
+    for (size_t i = start; i < t->out->len; i++) {
+        char c = t->out->data[i];
+        bool posix = c == '[' && t->out->data[i + 1] == ':';
+        if (c == '\\') {
+            t->out->data[to++] = t->out->data[i++];
+        } else if (posix) {
+            while (t->out->data[i] != ']') t->out->data[to++] = t->out->data[i++];
+        } else if (c == '[' && t->out->data[i + 1] == '^') {
+            return fail_at(t, "a negated class inside a class");
+        } else if (c == '(') {
+            return fail_at(t, "an intersection inside a class");
+        } else if (c == '[' || c == ']') {
+            continue;
+        }
+        t->out->data[to++] = t->out->data[i];
+    }
+    t->out->len = to;
+    return FRIT_OK;
+}
+
 // Translates the inside of a class up to && or its end. *single: it is exactly one class.
 static frit_status translate_members(translator *t, int depth, bool *single)
 {
@@ -175,27 +202,7 @@ static frit_status translate_members(translator *t, int depth, bool *single)
         }
     }
     *single = n_classes == 1 && !others;
-    if (n_classes == 0 || *single || t->out->failed) return FRIT_OK;
-    // In a union inner brackets are dropped, so inner classes must be plain ones.
-    size_t to = start;
-    for (size_t i = start; i < t->out->len; i++) {
-        char c = t->out->data[i];
-        bool posix = c == '[' && t->out->data[i + 1] == ':';
-        if (c == '\\') {
-            t->out->data[to++] = t->out->data[i++];
-        } else if (posix) {
-            while (t->out->data[i] != ']') t->out->data[to++] = t->out->data[i++];
-        } else if (c == '[' && t->out->data[i + 1] == '^') {
-            return fail_at(t, "a negated class inside a class");
-        } else if (c == '(') {
-            return fail_at(t, "an intersection inside a class");
-        } else if (c == '[' || c == ']') {
-            continue;
-        }
-        t->out->data[to++] = t->out->data[i];
-    }
-    t->out->len = to;
-    return FRIT_OK;
+    return n_classes == 0 || *single || t->out->failed ? FRIT_OK : flatten_classes(t, start);
 }
 
 // Translates a class: [A&&B&&C] becomes (?:(?=B)(?=C)A), its negation [^A&&B&&C] becomes (?:(?!(?=B)(?=C)A)(?s:.)).
@@ -313,8 +320,11 @@ frit_status frit_regex_new(frit_regex **out, frit_str source, frit_dialect diale
     if (source.len > MAX_SOURCE_BYTES)
         return frit_fail(FRIT_E_LIMIT, "a regex has %zu bytes, expected at most %d", source.len, MAX_SOURCE_BYTES);
     frit_buf translated = {0};
-    translator t = {source.ptr, source.ptr, source.ptr + source.len, dialect == FRIT_DIALECT_ONIGURUMA, &translated, 0,
-                    {0},        0};
+    translator t = {.begin = source.ptr,
+                    .at = source.ptr,
+                    .end = source.ptr + source.len,
+                    .oniguruma = dialect == FRIT_DIALECT_ONIGURUMA,
+                    .out = &translated};
     frit_status status = translate(&t);
     if (status == FRIT_OK && translated.failed) status = frit_fail_memory(source.len, "a regex");
     if (status == FRIT_OK)

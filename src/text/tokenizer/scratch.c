@@ -6,7 +6,7 @@
 
 enum {
     MIN_WORDS = 64,   // fewer words do not justify a cache
-    MAX_SLOTS = 1 << 15,
+    MAX_BUCKETS = 1 << 15,
     MAX_CACHED_BYTES = 64,   // longer words rarely occur twice
 };
 
@@ -36,13 +36,13 @@ void *frit_scratch_cells(frit_scratch *scratch, size_t n_bytes)
 }
 
 // Allocates a cache for the number of words. If memory is short, encoding works without it.
-static void open_cache(frit_scratch *scratch, size_t n_words)
+static void alloc_cache(frit_scratch *scratch, size_t n_words)
 {
     free(scratch->cache);
     scratch->cache = NULL;
     size_t n = MIN_WORDS;
     if (n_words < n) return;
-    while (n < n_words && n < MAX_SLOTS) n *= 2;
+    while (n < n_words && n < MAX_BUCKETS) n *= 2;
     scratch->cache = calloc(n, sizeof *scratch->cache);
     scratch->cache_mask = n - 1;
 }
@@ -72,7 +72,7 @@ static frit_status encode_word(frit_scratch *scratch, const frit_tokenizer *toke
 frit_status frit_scratch_encode(frit_scratch *scratch, const frit_tokenizer *tokenizer, const frit_words *words,
                                 frit_ids *out)
 {
-    open_cache(scratch, words->n);
+    alloc_cache(scratch, words->n);
     for (size_t i = 0; i < words->n; i++) {
         frit_word word = words->items[i];
         if (word.start == word.end) continue;

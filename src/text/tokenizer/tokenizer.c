@@ -4,6 +4,7 @@
 
 #include "base/grow.h"
 #include "base/utf8.h"
+#include "base/word_list.h"
 #include "text/tokenizer/decode.h"
 #include "text/tokenizer/scratch.h"
 #include "text/chat/trust.h"
@@ -35,14 +36,6 @@ void frit_ids_free(frit_ids *ids)
 }
 
 // ------------------------------------------------------------------------------------- building
-
-static bool is_listed(const char *names, const char *name)
-{
-    size_t len = strlen(name);
-    for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ')
-        if (strcspn(at, " ") == len && memcmp(at, name, len) == 0) return true;
-    return false;
-}
 
 static bool only_grows(const frit_normalizer *norm)
 {
@@ -98,7 +91,7 @@ frit_status frit_tokenizer_new(frit_tokenizer **out, const frit_vocab *vocab, co
     if (!vocab->entries) return FRIT_OK;
     const frit_tokenizer_kind *kind = NULL;
     for (size_t i = 0; i < FRIT_COUNT(kinds); i++)
-        if (is_listed(kinds[i]->models, vocab->model)) kind = kinds[i];
+        if (frit_word_list_has(kinds[i]->models, " ", frit_str_of(vocab->model))) kind = kinds[i];
     if (!kind) return frit_fail(FRIT_E_UNSUPPORTED, "the tokenizer is '%s', which is not supported", vocab->model);
     frit_tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
     if (!tokenizer) return frit_fail_memory(sizeof *tokenizer, "the tokenizer");

@@ -383,7 +383,7 @@ static bool is_tekken(frit_str text, const char *path, frit_arena *arena)
 
 static frit_status read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena, const frit_log *log)
 {
-    if (is_tekken(text, path, arena)) return frit_tekken_read(vocab, text, path, arena, log);
+    if (is_tekken(text, path, arena)) return frit_tekken_read(vocab, text, path, arena);
     reading r = {.vocab = vocab, .path = path, .arena = arena, .log = log};
     frit_status status = find_parts(&r, text);
     if (status == FRIT_OK) status = read_parts(&r);

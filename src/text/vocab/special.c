@@ -6,6 +6,13 @@
 
 #include <stdlib.h>
 
+// The specials that are collected.
+typedef enum special_set {
+    IN_ORIGINAL,         // those searched in the original text
+    IN_NORMALIZED,       // those searched in normalized text, with normalized pieces
+    IN_NORMALIZED_RAW,   // those searched in normalized text, as they are spelled in the original text
+} special_set;
+
 static bool is_wanted(const frit_vocab *vocab, const frit_vocab_entry *entry, bool normalized)
 {
     bool kept_by_model = vocab->symbols && entry->kind == FRIT_TOKEN_USER;
@@ -20,7 +27,7 @@ static frit_status normalized_piece(const frit_vocab *vocab, frit_flow *flow, fr
     return piece->ptr ? FRIT_OK : frit_fail_memory(text.len, "a special token");
 }
 
-static frit_status collect(frit_special *special, bool normalized, bool raw, frit_arena *arena, frit_trie_item *all,
+static frit_status collect(frit_special *special, special_set set, frit_arena *arena, frit_trie_item *all,
                            frit_trie_item *user)
 {
     const frit_vocab *vocab = special->vocab;
@@ -30,9 +37,9 @@ static frit_status collect(frit_special *special, bool normalized, bool raw, fri
     for (int32_t i = 0; i < vocab->n_specials && status == FRIT_OK; i++) {
         frit_token id = vocab->specials[i];
         const frit_vocab_entry *entry = &vocab->entries[id];
-        if (!is_wanted(vocab, entry, normalized)) continue;
+        if (!is_wanted(vocab, entry, set != IN_ORIGINAL)) continue;
         frit_str piece = entry->piece;
-        if (normalized && !raw) status = normalized_piece(vocab, &flow, arena, &piece);
+        if (set == IN_NORMALIZED) status = normalized_piece(vocab, &flow, arena, &piece);
         all[special->n++] = (frit_trie_item){piece, id};
         if (entry->kind == FRIT_TOKEN_USER) user[special->n_user++] = (frit_trie_item){piece, id};
     }
@@ -40,13 +47,13 @@ static frit_status collect(frit_special *special, bool normalized, bool raw, fri
     return status;
 }
 
-static frit_status init(frit_special *special, const frit_vocab *vocab, bool normalized, bool raw, frit_arena *arena)
+static frit_status init(frit_special *special, const frit_vocab *vocab, special_set set, frit_arena *arena)
 {
     *special = (frit_special){.vocab = vocab};
     size_t n = (size_t)vocab->n_specials + 1;
     frit_trie_item *items = calloc(2 * n, sizeof *items);
     if (!items) return frit_fail_memory(2 * n * sizeof *items, "the index of special tokens");
-    frit_status status = collect(special, normalized, raw, arena, items, items + n);
+    frit_status status = collect(special, set, arena, items, items + n);
     if (status == FRIT_OK && special->n > 0) status = frit_trie_init(&special->trie, items, special->n, arena);
     if (status == FRIT_OK && special->n_user > 0)
         status = frit_trie_init(&special->user, items + n, special->n_user, arena);
@@ -56,19 +63,20 @@ static frit_status init(frit_special *special, const frit_vocab *vocab, bool nor
 
 frit_status frit_special_init(frit_special *special, const frit_vocab *vocab, bool normalized, frit_arena *arena)
 {
-    return init(special, vocab, normalized, false, arena);
+    return init(special, vocab, normalized ? IN_NORMALIZED : IN_ORIGINAL, arena);
 }
 
 frit_status frit_special_init_raw(frit_special *special, const frit_vocab *vocab, frit_arena *arena)
 {
-    return init(special, vocab, true, true, arena);
+    return init(special, vocab, IN_NORMALIZED_RAW, arena);
 }
 
+// True if no letter or digit touches text[start, end).
 static bool stands_alone(frit_str text, size_t start, size_t end)
 {
     uint32_t c;
     size_t before = start;
-    while (before > 0 && ((unsigned char)text.ptr[--before] & 0xc0) == 0x80) {
+    while (before > 0 && ((unsigned char)text.ptr[--before] & 0xc0) == 0x80) {   // continues a character
     }
     if (start > 0 && frit_utf8_decode(text.ptr + before, start - before, &c) > 0 && frit_unicode_is_word(c))
         return false;

@@ -39,7 +39,6 @@ typedef struct reading {
     frit_vocab *vocab;
     const char *path;
     frit_arena *arena;
-    const frit_log *log;
     frit_str config, pieces, specials;
     int64_t n_vocab, n_special;
     frit_vocab_list list;
@@ -183,9 +182,9 @@ static frit_status read_parts(reading *r, frit_str text)
     return frit_vocab_index(r->vocab, NULL);   // a text may equal a special token here
 }
 
-frit_status frit_tekken_read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena, const frit_log *log)
+frit_status frit_tekken_read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena)
 {
-    reading r = {.vocab = vocab, .path = path, .arena = arena, .log = log};
+    reading r = {.vocab = vocab, .path = path, .arena = arena};
     frit_status status = read_parts(&r, text);
     frit_vocab_list_free(&r.list);
     FRIT_TRY(status);

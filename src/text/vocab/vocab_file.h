@@ -63,8 +63,7 @@ frit_status frit_json_read_cuts(frit_vocab *vocab, const struct json_t *json, fr
 frit_status frit_json_read_decoder(frit_vocab *vocab, const struct json_t *json, frit_arena *arena);
 frit_status frit_json_read_template(frit_vocab *vocab, const struct json_t *json, frit_arena *arena);
 // tekken.c
-frit_status frit_tekken_read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena,
-                             const frit_log *log);
+frit_status frit_tekken_read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena);
 // json_config.c: tokenizer_config.json, special_tokens_map.json, generation_config.json, chat_template.jinja.
 frit_status frit_json_read_config(frit_vocab *vocab, const char *folder, frit_arena *arena, const frit_log *log);
 // tiktoken.c: decodes the base64 at the start of `text`, up to another byte. The bytes are in the arena.

@@ -2,6 +2,7 @@
 // Folders with the parts of a tokenizer and no tokenizer.json: vocab.json with merges.txt, or vocab.txt. The other
 // properties follow from the tokenizer's class, as in transformers. The result is the text of a tokenizer.json.
 #include "base/file/file.h"
+#include "base/word_list.h"
 #include "format/json.h"
 #include "text/answer/values.h"
 #include "text/vocab/vocab_file.h"
@@ -88,13 +89,6 @@ static json_t *read_json(const char *folder, const char *name)
 
 // ------------------------------------------------------------------------------------- the class
 
-static bool is_listed(const char *list, const char *name, size_t n)
-{
-    for (; list; list = strchr(list, '|') ? strchr(list, '|') + 1 : NULL)
-        if (strcspn(list, "|") == n && strncmp(list, name, n) == 0) return true;
-    return false;
-}
-
 static frit_status find_class(parts *p)
 {
     const char *name = json_string_value(json_object_get(p->config, "tokenizer_class"));
@@ -103,7 +97,8 @@ static frit_status find_class(parts *p)
     size_t n = name ? strlen(name) : 0;
     if (n > 4 && strcmp(name + n - 4, "Fast") == 0) n -= 4;
     for (size_t i = 0; i < FRIT_COUNT(classes) && !p->is; i++)
-        if (name ? is_listed(classes[i].names, name, n) : type && is_listed(classes[i].model_types, type, strlen(type)))
+        if (name ? frit_word_list_has(classes[i].names, "|", (frit_str){name, n})
+                 : type && frit_word_list_has(classes[i].model_types, "|", frit_str_of(type)))
             p->is = &classes[i];
     if (p->is) return FRIT_OK;
     return frit_fail_file(
