@@ -5,11 +5,11 @@
 #include "args.h"
 #include "ptx.cuh"
 
-#define MOST 8   // at most, numbers of a row of the state in a lane
+#define MOST 8   // numbers of a state's row in a lane, at most
 
 struct sequence_state {   // of a sequence
     frit_gpu_seq seq;
-    float *state, *copy;   // copy: NULL if no copy is wanted
+    float *state, *copy;   // copy: where the state after seq.n_copied rows goes; used if n_copied > 0
 };
 
 DEVICE sequence_state state_of(const frit_recurrent_args &a)
@@ -27,9 +27,9 @@ DEVICE const float *from(const frit_recurrent_args &a, int i)
 }
 
 // Row t of the sequence. Negative t: a row of earlier steps, from the state [n - 1, channels].
-DEVICE float earlier(const float *x, const float *past, int n_past, int n_channels, int t, int c)
+DEVICE float row_at(const float *x, const float *kept, int n_kept, int n_channels, int t, int c)
 {
-    return t >= 0 ? x[(long long)t * n_channels + c] : past[(n_past + t) * n_channels + c];
+    return t >= 0 ? x[(long long)t * n_channels + c] : kept[(n_kept + t) * n_channels + c];
 }
 
 // x0 [rows, channels], x1 [channels, n], x2: bias or 0; size: channels, n. A thread for each channel.
@@ -44,13 +44,13 @@ extern "C" __global__ void __launch_bounds__(256) recurrent_conv(const frit_recu
         for (int i = 0; i < n - 1; i++) p.state[i * n_channels + c] = 0;
     for (int t = 0; t < p.seq.n_rows; t++) {
         float sum = a.x[2] ? from(a, 2)[c] : 0;
-        for (int i = 0; i < n; i++) sum += w[i] * earlier(x, p.state, n - 1, n_channels, t - n + 1 + i, c);
+        for (int i = 0; i < n; i++) sum += w[i] * row_at(x, p.state, n - 1, n_channels, t - n + 1 + i, c);
         y[(long long)t * n_channels + c] = sum;
     }
     for (int i = 0; p.seq.n_copied > 0 && i < n - 1; i++)
-        p.copy[i * n_channels + c] = earlier(x, p.state, n - 1, n_channels, p.seq.n_copied - (n - 1) + i, c);
+        p.copy[i * n_channels + c] = row_at(x, p.state, n - 1, n_channels, p.seq.n_copied - (n - 1) + i, c);
     for (int i = 0; i < n - 1; i++)   // in place: reads later rows than it writes
-        p.state[i * n_channels + c] = earlier(x, p.state, n - 1, n_channels, p.seq.n_rows - (n - 1) + i, c);
+        p.state[i * n_channels + c] = row_at(x, p.state, n - 1, n_channels, p.seq.n_rows - (n - 1) + i, c);
 }
 
 // A warp has a row of a head's state [dim, n]; lane i has its numbers i, i + 32, ...
@@ -82,7 +82,7 @@ DEVICE void store_row(const state_row &row, float *state)
         if (lane + i * 32 < row.n) state[row.at + lane + i * 32] = row.v[i];
 }
 
-// x: x [rows, heads, dim], dt [rows, heads], a [heads, n_a], b and c [rows, groups, n]; size[4]: n_a, 1 or n.
+// a.x: x [rows, heads, dim], dt [rows, heads], a [heads, n_a], b and c [rows, groups, n]; size[4]: n_a, 1 or n.
 extern "C" __global__ void __launch_bounds__(256) recurrent_scan(const frit_recurrent_args a)
 {
     const sequence_state p = state_of(a);
@@ -129,12 +129,12 @@ extern "C" __global__ void __launch_bounds__(256) recurrent_delta(const frit_rec
             row.v[i] *= expf(g[a.size[4] == 1 ? 0 : k]);
             known += row.v[i] * from(a, 1)[keys + k];
         }
-        const float news = a.x[4] ? (v - warp_sum(known)) * from(a, 4)[h] : v;
+        const float added = a.x[4] ? (v - warp_sum(known)) * from(a, 4)[h] : v;
 #pragma unroll
         for (int i = 0; i < MOST; i++) {
             const int k = lane + i * 32;
             if (k >= n) break;
-            row.v[i] += news * from(a, 1)[keys + k];
+            row.v[i] += added * from(a, 1)[keys + k];
             sum += row.v[i] * from(a, 2)[keys + k];
         }
         sum = warp_sum(sum);

@@ -6,7 +6,7 @@
 // A route, and the memory for its assignments sorted by expert (dispatch.cu).
 typedef struct frit_cuda_dispatch {
     const frit_node *route;
-    uint64_t groups, order;   // 0: no step of the plan sorts assignments
+    uint64_t groups, order;   // 0: no launch of the plan sorts assignments
     int group_rows;           // assignments of a group, at most
 } frit_cuda_dispatch;
 
@@ -32,12 +32,12 @@ typedef struct frit_cuda_experts_product {
     frit_dtype dtype;
     int rows, k, n_tiles;   // row tiles of an expert
     int n_used;             // experts of a row
-    int parts;              // of a group of assignments, of `rows` each
+    int parts;              // parts of a group of assignments, of `rows` assignments each
     int grid;               // blocks of threads that share an expert; 0: chosen
-    frit_act act;           // is_gated
+    frit_act act;           // of the gate, with is_gated
     bool is_gated;          // weights in FRIT_CUDA_ORDER_GATED
-    bool is_sum;            // over the experts of a row, which is one
-    bool adds;              // is_sum: to a residual
+    bool is_sum;            // results are added over the experts of a row; only with one row (rows == 1)
+    bool adds;              // with is_sum: a residual is added too
     bool has_own_rows;      // each assignment has a row of the input; otherwise each row
     bool is_weighed;        // rows of the input are multiplied with the weights of the route
     bool is_by_heads;       // n_used heads in place of experts, all of which each row has
