@@ -251,7 +251,7 @@ static inline int world_first_seen(const world *w, const frit_seq *seq)
 {
     for (int i = 0; i < w->graph.n_nodes; i++)
         if (w->graph.nodes[i]->op == FRIT_OP_ATTEND)
-            return (int)frit_attend_span(&w->graph.nodes[i]->attend, seq, seq->n_past).begin;
+            return (int)frit_attend_seen(&w->graph.nodes[i]->attend, seq, seq->n_past).begin;
     return 0;
 }
 

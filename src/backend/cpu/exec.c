@@ -14,6 +14,7 @@ typedef struct walk {
     int n_threads;
 } walk;
 
+// True for a product with a matrix of the model.
 static bool is_product(const frit_action *a)
 {
     return frit_cpu_ops[a->task.node->op].linear && a->task.w[1];
@@ -190,7 +191,7 @@ static frit_status run(frit_device *base, frit_exec *exec, const frit_batch *inp
     frit_plan_set_rows(exec->plan, batch->n_rows, batch->n_outs);
     exec->decode.batch = exec->prefill.batch = batch;
     exec->decode.taken = exec->prefill.taken = output->taken;
-    exec->decode.run = exec->prefill.run = exec->decode.run + 1;
+    exec->decode.run = exec->prefill.run = exec->decode.run + 1;   // inputs that an earlier run computed are stale
     frit_cpu_find_adapters(&device->adapters, batch);
     exec->n_open = 0;
     if (profile) FRIT_TRY(frit_profile_start(profile, frit_pool_size(pool), exec->n_actions));

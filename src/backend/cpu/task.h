@@ -203,7 +203,7 @@ static inline void *frit_task_workspace(const frit_task *task, frit_share share)
 }
 
 // The positions [begin, end) that a row at `position` of the sequence looks at, the own one included.
-static inline frit_range frit_attend_span(const frit_attend *attend, const frit_seq *seq, int64_t position)
+static inline frit_range frit_attend_seen(const frit_attend *attend, const frit_seq *seq, int64_t position)
 {
     if (attend->cross) return (frit_range){0, seq->n_source};
     if (attend->bidirectional) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention by rows (ops/attend.h) for NEON.
+// Attention by rows (ops/attend.h), and writing f16 to the cache, for NEON.
 #include "backend/cpu/arm/math_neon.h"
 #include "backend/cpu/arm/neon.h"
 

@@ -20,7 +20,7 @@ typedef struct sums {
 
 static int64_t sums_floats(int64_t v_dim)   // a multiple of the cache line: no two threads write one line
 {
-    return frit_attend_line(2 + v_dim);
+    return frit_attend_round_up(2 + v_dim);
 }
 
 static sums *sums_at(float *first, int64_t i, int64_t v_dim)
@@ -135,7 +135,7 @@ static frit_attend_item make_item(const frit_attend_walk *w, int64_t head)
                              .first = b->first,
                              .n_rows = b->n_rows,
                              .head = head,
-                             .n_chosen = b->span.end,
+                             .n_chosen = b->seen.end,
                              .tiled = w->tiled.pages};
     if (w->tiled.pages.end > 0) item.tiles = tiles_at(w, head, w->tiled.pages.begin);
     if (frit_attend_is_sparse(w, b->seq))
@@ -156,7 +156,7 @@ static void attend_item(const frit_attend_walk *w, int64_t head, int64_t chunk, 
     const int64_t n_chunks = folds ? 1 : b->n_chunks;
     for (int64_t c = b->sums >= 0 ? chunk : 0; c < (b->sums >= 0 ? chunk + 1 : n_chunks); c++) {
         frit_attend_sums of_chunk;
-        way->run(&item, folds ? b->span : frit_attend_block_chunk(b, c), workspace, &of_chunk);
+        way->run(&item, folds ? b->seen : frit_attend_block_chunk(b, c), workspace, &of_chunk);
         for (int64_t i = 0; i < n; i++) {
             const int64_t row = b->seq->first_row + b->first + i / group, h = head * group + i % group;
             const float *acc = of_chunk.acc + i * of_chunk.acc_stride;

@@ -8,7 +8,8 @@
 //     by tiles    many queries: keys and values are decoded once for all queries; lanes are queries
 //     in bf16     many queries, on processors that multiply bf16 much faster than f32
 //
-// Each way computes the three sums of frit_attend_sums for each query. attend.c computes the results from them.
+// Each way computes the maximum and the two sums of frit_attend_sums for each query. attend.c computes the results from
+// them.
 #pragma once
 #include "backend/cpu/ops/cache.h"
 
@@ -56,16 +57,16 @@ size_t frit_kv_page_scratch_bytes(int64_t k_dim, int64_t v_dim);   // bytes of `
 
 enum { FRIT_LINE_FLOATS = 16 };   // floats of a cache line
 
-static inline int64_t frit_attend_line(int64_t n_floats)   // rounded up to whole cache lines
+static inline int64_t frit_attend_round_up(int64_t n_floats)   // rounded up to whole cache lines
 {
     return (n_floats + FRIT_LINE_FLOATS - 1) / FRIT_LINE_FLOATS * FRIT_LINE_FLOATS;
 }
 
 // Takes n floats from the workspace, at the start of a cache line.
-static inline void *frit_attend_alloc(float **workspace, int64_t n)
+static inline void *frit_attend_take(float **workspace, int64_t n)
 {
     float *at = *workspace;
-    *workspace += frit_attend_line(n);
+    *workspace += frit_attend_round_up(n);
     return at;
 }
 
@@ -85,7 +86,7 @@ static inline frit_attend_query frit_attend_query_at(const frit_attend_item *ite
 {
     const int64_t group = item->shape->group, row = item->first + i / group, own_position = item->seq->n_past + row;
     const frit_range seen = item->chosen ? (frit_range){0, item->n_chosen}
-                                         : frit_attend_span(&item->task->node->attend, item->seq, own_position);
+                                         : frit_attend_seen(&item->task->node->attend, item->seq, own_position);
     return (frit_attend_query){item->seq->first_row + row, item->head * group + i % group, own_position, seen};
 }
 

@@ -29,8 +29,8 @@ static int64_t up_to(int64_t n, int64_t unit)
 static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
 {
     const int64_t padded = up_to(n, FRIT_BF16_QUERIES), k_padded = up_to(k_dim, FRIT_TILE_COLUMNS);
-    const int64_t n_floats =
-        padded * k_padded / 2 + frit_attend_line(padded * (v_dim + 16)) + 7 * padded + frit_attend_line(2 * k_padded);
+    const int64_t n_floats = padded * k_padded / 2 + frit_attend_round_up(padded * (v_dim + 16)) + 7 * padded +
+                             frit_attend_round_up(2 * k_padded);
     return (size_t)n_floats * sizeof(float) + frit_kv_page_scratch_bytes(k_dim, v_dim) +
            FRIT_BF16_PAGES * frit_bf16_page_bytes(k_dim, v_dim) + FRIT_BF16_SCRATCH;
 }
@@ -40,17 +40,17 @@ static queries take_room(const frit_attend_item *item, float *workspace)
     const frit_attend_shape *s = item->shape;
     queries q = {.n = frit_attend_queries(item), .acc_stride = s->v_dim + 16};
     q.n_padded = up_to(q.n, FRIT_BF16_QUERIES), q.k_padded = up_to(s->k_dim, FRIT_TILE_COLUMNS);
-    q.q = frit_attend_alloc(&workspace, q.n_padded * q.k_padded / 2);
-    q.acc = frit_attend_alloc(&workspace, q.n_padded * q.acc_stride);
-    q.lift = frit_attend_alloc(&workspace, q.n_padded);
-    q.slope = frit_attend_alloc(&workspace, q.n_padded);
-    q.max = frit_attend_alloc(&workspace, q.n_padded);
-    q.sum = frit_attend_alloc(&workspace, q.n_padded);
-    q.begin = frit_attend_alloc(&workspace, q.n_padded);
-    q.end = frit_attend_alloc(&workspace, q.n_padded);
-    q.own_position = frit_attend_alloc(&workspace, q.n_padded);
-    q.row = frit_attend_alloc(&workspace, 2 * q.k_padded);
-    q.page = frit_attend_alloc(&workspace, (int64_t)(frit_kv_page_scratch_bytes(s->k_dim, s->v_dim) / sizeof(float)));
+    q.q = frit_attend_take(&workspace, q.n_padded * q.k_padded / 2);
+    q.acc = frit_attend_take(&workspace, q.n_padded * q.acc_stride);
+    q.lift = frit_attend_take(&workspace, q.n_padded);
+    q.slope = frit_attend_take(&workspace, q.n_padded);
+    q.max = frit_attend_take(&workspace, q.n_padded);
+    q.sum = frit_attend_take(&workspace, q.n_padded);
+    q.begin = frit_attend_take(&workspace, q.n_padded);
+    q.end = frit_attend_take(&workspace, q.n_padded);
+    q.own_position = frit_attend_take(&workspace, q.n_padded);
+    q.row = frit_attend_take(&workspace, 2 * q.k_padded);
+    q.page = frit_attend_take(&workspace, (int64_t)(frit_kv_page_scratch_bytes(s->k_dim, s->v_dim) / sizeof(float)));
     q.tiles = (uint8_t *)workspace;
     q.scratch = q.tiles + FRIT_BF16_PAGES * frit_bf16_page_bytes(s->k_dim, s->v_dim);
     return q;
@@ -112,7 +112,8 @@ static queries gather_queries(const frit_attend_item *item, float *workspace)
 
 size_t frit_kv_page_scratch_bytes(int64_t k_dim, int64_t v_dim)
 {
-    const int64_t n_floats = frit_attend_line(FRIT_PAGE_TOKENS * k_dim) + frit_attend_line(FRIT_PAGE_TOKENS * v_dim);
+    const int64_t n_floats =
+        frit_attend_round_up(FRIT_PAGE_TOKENS * k_dim) + frit_attend_round_up(FRIT_PAGE_TOKENS * v_dim);
     return (size_t)n_floats * sizeof(float);
 }
 
@@ -139,7 +140,7 @@ void frit_kv_page_to_tiles(const frit_attend_item *item, int64_t page, frit_rang
                              .k_dim = item->shape->k_dim,
                              .v_dim = item->shape->v_dim,
                              .tiles = tiles};
-    float *k = frit_attend_alloc(&workspace, FRIT_PAGE_TOKENS * packed.k_dim), *v = workspace;
+    float *k = frit_attend_take(&workspace, FRIT_PAGE_TOKENS * packed.k_dim), *v = workspace;
     packed.k_type = find_rows(item, &layer->k, positions, k, &packed.k, &packed.k_bytes);
     packed.k_transposed = layer->k.transposed && packed.k_type != FRIT_DTYPE_F32;
     packed.v_type = find_rows(item, &layer->v, positions, v, &packed.v, &packed.v_bytes);

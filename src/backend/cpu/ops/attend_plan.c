@@ -93,7 +93,7 @@ static int64_t blocks_of(const frit_attend_walk *w, const frit_seq *seq)
 // Few long chunks: in bf16, folding costs nearly as much as adding.
 static void plan_bf16_chunks(const frit_attend_walk *w, frit_attend_block *b)
 {
-    const int64_t n = b->span.end - frit_page_begin(b->span.begin);
+    const int64_t n = b->seen.end - frit_page_begin(b->seen.begin);
     const int64_t n_items =
         blocks_of(w, b->seq) * w->shape.layer->spec.n_head_kv;   // items if each block has one chunk
     const int64_t most = frit_max_i64(1, frit_min_i64(BF16_CHUNKS, PREFILL_ITEMS / n_items));
@@ -108,8 +108,8 @@ static void plan_chunks(const frit_attend_walk *w, frit_attend_block *b)
         plan_bf16_chunks(w, b);
         return;
     }
-    b->first_chunk = frit_attend_chunk_at(b->span.begin);
-    b->n_chunks = b->span.end > b->span.begin ? frit_attend_chunk_at(b->span.end - 1) - b->first_chunk + 1 : 0;
+    b->first_chunk = frit_attend_chunk_at(b->seen.begin);
+    b->n_chunks = b->seen.end > b->seen.begin ? frit_attend_chunk_at(b->seen.end - 1) - b->first_chunk + 1 : 0;
 }
 
 // True if the chunks of a block are separate items. A long sequence has enough items without.
@@ -137,8 +137,8 @@ static void plan_tiles(frit_attend_walk *w, const frit_seq *seq)
     w->tiled = (frit_attend_tiled){.first = w->n_tiled};
     if (seq->n_rows <= w->block_rows || frit_attend_way_of(w, seq) != &frit_attend_by_bf16) return;
     const int64_t room = (frit_attend_tile_pages(w->task->node, w->task->env->kernels) - w->n_tiled) / n_head;
-    w->tiled.seen.begin = frit_attend_span(attend, seq, seq->n_past).begin;
-    w->tiled.seen.end = frit_attend_span(attend, seq, seq->n_past + seq->n_rows - 1).end;
+    w->tiled.seen.begin = frit_attend_seen(attend, seq, seq->n_past).begin;
+    w->tiled.seen.end = frit_attend_seen(attend, seq, seq->n_past + seq->n_rows - 1).end;
     const int64_t begin = w->tiled.seen.begin / FRIT_PAGE_TOKENS;
     const int64_t end = (w->tiled.seen.end + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
     w->tiled.pages = (frit_range){begin, frit_min_i64(end, begin + room)};
@@ -156,10 +156,10 @@ bool frit_attend_walk_next(frit_attend_walk *w)
     if (w->next_row == 0) plan_tiles(w, seq);
     frit_attend_block b = {
         .seq = seq, .first = w->next_row, .n_rows = frit_min_i64(w->block_rows, seq->n_rows - w->next_row), .sums = -1};
-    b.span.begin = frit_attend_span(attend, seq, seq->n_past + b.first).begin;
-    b.span.end = frit_attend_span(attend, seq, seq->n_past + b.first + b.n_rows - 1).end;
+    b.seen.begin = frit_attend_seen(attend, seq, seq->n_past + b.first).begin;
+    b.seen.end = frit_attend_seen(attend, seq, seq->n_past + b.first + b.n_rows - 1).end;
     if (frit_attend_is_sparse(w, seq))
-        b.span = (frit_range){0, frit_min_i64(b.span.end, w->task->node->src[2]->shape[1])};
+        b.seen = (frit_range){0, frit_min_i64(b.seen.end, w->task->node->src[2]->shape[1])};
     plan_chunks(w, &b);
     if (shares_chunks(w, &b)) {
         b.sums = w->n_sums;
@@ -174,7 +174,7 @@ bool frit_attend_walk_next(frit_attend_walk *w)
 frit_range frit_attend_block_chunk(const frit_attend_block *b, int64_t i)
 {
     const int64_t begin =
-        b->chunk ? frit_page_begin(b->span.begin) + i * b->chunk : frit_attend_chunk_begin(b->first_chunk + i);
+        b->chunk ? frit_page_begin(b->seen.begin) + i * b->chunk : frit_attend_chunk_begin(b->first_chunk + i);
     const int64_t end = b->chunk ? begin + b->chunk : frit_attend_chunk_begin(b->first_chunk + i + 1);
-    return (frit_range){frit_max_i64(begin, b->span.begin), frit_min_i64(end, b->span.end)};
+    return (frit_range){frit_max_i64(begin, b->seen.begin), frit_min_i64(end, b->seen.end)};
 }

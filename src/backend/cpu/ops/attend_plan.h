@@ -24,8 +24,8 @@ enum {
 typedef struct frit_attend_block {   // neighbouring rows of one sequence
     const frit_seq *seq;
     int64_t first, n_rows;   // rows of the sequence
-    frit_range span;         // positions that some row looks at; memory before them is undefined
-    int64_t chunk;           // bf16: positions of a chunk, counted from the page of span.begin; else 0
+    frit_range seen;         // positions that some row looks at; memory before them is undefined
+    int64_t chunk;           // bf16: positions of a chunk, counted from the page of seen.begin; else 0
     int64_t first_chunk;     // not bf16: the first chunk, counted from the start of the text
     int64_t n_chunks;
     int64_t sums;   // index of the sums of its chunks in shared memory; -1: the block is one item for each head

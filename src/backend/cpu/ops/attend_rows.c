@@ -22,9 +22,9 @@ typedef struct queries {
 
 static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
 {
-    const int64_t vectors = 6 * frit_attend_line(n), scores = n * FRIT_ATTEND_ROWS;
+    const int64_t vectors = 6 * frit_attend_round_up(n), scores = n * FRIT_ATTEND_ROWS;
     const int64_t page = FRIT_PAGE_TOKENS * (k_dim > v_dim ? k_dim : v_dim);
-    return (size_t)(frit_attend_line(n * k_dim) + frit_attend_line(n * v_dim) + vectors + scores + page) *
+    return (size_t)(frit_attend_round_up(n * k_dim) + frit_attend_round_up(n * v_dim) + vectors + scores + page) *
            sizeof(float);
 }
 
@@ -33,15 +33,15 @@ static queries gather_rows(const frit_attend_item *item, float *workspace)
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
     queries q = {.n = frit_attend_queries(item)};
-    q.q = frit_attend_alloc(&workspace, q.n * s->k_dim);
-    q.acc = frit_attend_alloc(&workspace, q.n * s->v_dim);
-    q.max = frit_attend_alloc(&workspace, q.n);
-    q.sum = frit_attend_alloc(&workspace, q.n);
-    q.slope = frit_attend_alloc(&workspace, q.n);
-    q.begin = frit_attend_alloc(&workspace, q.n);
-    q.end = frit_attend_alloc(&workspace, q.n);
-    q.own_position = frit_attend_alloc(&workspace, q.n);
-    q.scores = frit_attend_alloc(&workspace, q.n * FRIT_ATTEND_ROWS);
+    q.q = frit_attend_take(&workspace, q.n * s->k_dim);
+    q.acc = frit_attend_take(&workspace, q.n * s->v_dim);
+    q.max = frit_attend_take(&workspace, q.n);
+    q.sum = frit_attend_take(&workspace, q.n);
+    q.slope = frit_attend_take(&workspace, q.n);
+    q.begin = frit_attend_take(&workspace, q.n);
+    q.end = frit_attend_take(&workspace, q.n);
+    q.own_position = frit_attend_take(&workspace, q.n);
+    q.scores = frit_attend_take(&workspace, q.n * FRIT_ATTEND_ROWS);
     q.decoded = workspace;
     memset(q.acc, 0, (size_t)(q.n * s->v_dim) * sizeof(float));
     for (int64_t i = 0; i < q.n; i++) {

@@ -22,9 +22,9 @@ typedef struct panels {
 static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
 {
     const int64_t padded = n + FRIT_ATTEND_LANES;
-    return (size_t)(frit_attend_line(padded * k_dim) + 3 * frit_attend_line(padded * v_dim) +
-                    8 * frit_attend_line(padded) + frit_attend_line(FRIT_ATTEND_SPAN * k_dim) +
-                    frit_attend_line(FRIT_ATTEND_SPAN * v_dim) + frit_attend_line(FRIT_ATTEND_SPAN + padded) +
+    return (size_t)(frit_attend_round_up(padded * k_dim) + 3 * frit_attend_round_up(padded * v_dim) +
+                    8 * frit_attend_round_up(padded) + frit_attend_round_up(FRIT_ATTEND_SPAN * k_dim) +
+                    frit_attend_round_up(FRIT_ATTEND_SPAN * v_dim) + frit_attend_round_up(FRIT_ATTEND_SPAN + padded) +
                     2 * FRIT_ATTEND_LANES * FRIT_ATTEND_SPAN) *
            sizeof(float);
 }
@@ -34,21 +34,21 @@ static panels take_room(const frit_attend_item *item, float *workspace)
     const frit_attend_shape *s = item->shape;
     panels p = {.n = frit_attend_queries(item), .lanes = item->kernels->lanes};
     p.n_padded = (p.n + p.lanes - 1) / p.lanes * p.lanes;
-    p.q = frit_attend_alloc(&workspace, p.n_padded * s->k_dim);
-    p.acc = frit_attend_alloc(&workspace, p.n_padded * s->v_dim);
-    p.max = frit_attend_alloc(&workspace, p.n_padded);
-    p.sum = frit_attend_alloc(&workspace, p.n_padded);
-    p.slope = frit_attend_alloc(&workspace, p.n_padded);
-    p.begin = frit_attend_alloc(&workspace, p.n_padded);
-    p.end = frit_attend_alloc(&workspace, p.n_padded);
-    p.own_position = frit_attend_alloc(&workspace, p.n_padded);
-    p.total = frit_attend_alloc(&workspace, p.n_padded * s->v_dim);
-    p.total_max = frit_attend_alloc(&workspace, p.n_padded);
-    p.total_sum = frit_attend_alloc(&workspace, p.n_padded);
-    p.k = frit_attend_alloc(&workspace, FRIT_ATTEND_SPAN * s->k_dim);
-    p.v = frit_attend_alloc(&workspace, FRIT_ATTEND_SPAN * s->v_dim);
-    p.results = frit_attend_alloc(&workspace, p.n * s->v_dim);
-    p.bias = frit_attend_alloc(&workspace, FRIT_ATTEND_SPAN + p.n_padded);
+    p.q = frit_attend_take(&workspace, p.n_padded * s->k_dim);
+    p.acc = frit_attend_take(&workspace, p.n_padded * s->v_dim);
+    p.max = frit_attend_take(&workspace, p.n_padded);
+    p.sum = frit_attend_take(&workspace, p.n_padded);
+    p.slope = frit_attend_take(&workspace, p.n_padded);
+    p.begin = frit_attend_take(&workspace, p.n_padded);
+    p.end = frit_attend_take(&workspace, p.n_padded);
+    p.own_position = frit_attend_take(&workspace, p.n_padded);
+    p.total = frit_attend_take(&workspace, p.n_padded * s->v_dim);
+    p.total_max = frit_attend_take(&workspace, p.n_padded);
+    p.total_sum = frit_attend_take(&workspace, p.n_padded);
+    p.k = frit_attend_take(&workspace, FRIT_ATTEND_SPAN * s->k_dim);
+    p.v = frit_attend_take(&workspace, FRIT_ATTEND_SPAN * s->v_dim);
+    p.results = frit_attend_take(&workspace, p.n * s->v_dim);
+    p.bias = frit_attend_take(&workspace, FRIT_ATTEND_SPAN + p.n_padded);
     p.scratch = workspace;
     return p;
 }

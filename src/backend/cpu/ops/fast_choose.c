@@ -28,21 +28,21 @@ static room take_room(const frit_task *task, frit_share share)
     const frit_node *q = task->node->src[0];
     const int64_t n = task->node->shape[1];
     float *at = frit_task_workspace(task, share);
-    room r = {.q = frit_attend_alloc(&at, q->shape[1] * q->shape[2])};
-    r.dots = frit_attend_alloc(&at, q->shape[1] * FRIT_ATTEND_ROWS);
-    r.scores = frit_attend_alloc(&at, FRIT_ATTEND_ROWS);
-    r.decoded = frit_attend_alloc(&at, FRIT_ATTEND_ROWS * q->shape[2]);
-    r.best = (frit_best){.scores = frit_attend_alloc(&at, n), .most = n};
-    r.best.ids = frit_attend_alloc(&at, n);
-    r.scratch = frit_attend_alloc(&at, n);
+    room r = {.q = frit_attend_take(&at, q->shape[1] * q->shape[2])};
+    r.dots = frit_attend_take(&at, q->shape[1] * FRIT_ATTEND_ROWS);
+    r.scores = frit_attend_take(&at, FRIT_ATTEND_ROWS);
+    r.decoded = frit_attend_take(&at, FRIT_ATTEND_ROWS * q->shape[2]);
+    r.best = (frit_best){.scores = frit_attend_take(&at, n), .most = n};
+    r.best.ids = frit_attend_take(&at, n);
+    r.scratch = frit_attend_take(&at, n);
     return r;
 }
 
 size_t frit_choose_workspace_bytes(const frit_node *node)
 {
     const int64_t n_head = node->src[0]->shape[1], dim = node->src[0]->shape[2];
-    const int64_t n = frit_attend_line(n_head * dim) + (n_head + 1) * FRIT_ATTEND_ROWS +
-                      frit_attend_line(FRIT_ATTEND_ROWS * dim) + 3 * frit_attend_line(node->shape[1]);
+    const int64_t n = frit_attend_round_up(n_head * dim) + (n_head + 1) * FRIT_ATTEND_ROWS +
+                      frit_attend_round_up(FRIT_ATTEND_ROWS * dim) + 3 * frit_attend_round_up(node->shape[1]);
     const size_t fast = (size_t)n * sizeof(float), reference = frit_ref_choose_workspace_bytes(node);
     return fast > reference ? fast : reference;
 }
@@ -149,14 +149,14 @@ static bool is_decode(const frit_task *task)
 
 static float *scores_of(const frit_task *task, int64_t t)
 {
-    return (float *)(void *)task->shared + t * frit_attend_line(task->node->choose.n_ctx);
+    return (float *)(void *)task->shared + t * frit_attend_round_up(task->node->choose.n_ctx);
 }
 
 size_t frit_choose_shared_bytes(const frit_node *node, const frit_kernels *kernels)
 {
     (void)kernels;
     const int64_t n_rows = node->shape[0] < FRIT_SPLIT_SCORES_ROWS ? node->shape[0] : FRIT_SPLIT_SCORES_ROWS;
-    return (size_t)(n_rows * frit_attend_line(node->choose.n_ctx)) * sizeof(float);
+    return (size_t)(n_rows * frit_attend_round_up(node->choose.n_ctx)) * sizeof(float);
 }
 
 static row row_at(const frit_seq *seq, int64_t i)

@@ -37,23 +37,24 @@ typedef struct block {   // consecutive queries of one head; queries are lanes o
 size_t frit_attend_rows_workspace_bytes(const frit_node *node)
 {
     const int64_t k_dim = node->src[0]->shape[2], v_dim = node->shape[2];
-    return (size_t)(frit_attend_line(BLOCK * k_dim) + frit_attend_line(BLOCK * v_dim) + 4 * frit_attend_line(BLOCK) +
-                    frit_attend_line(FRIT_ATTEND_SPAN * k_dim) + frit_attend_line(FRIT_ATTEND_SPAN * v_dim) +
-                    frit_attend_line(FRIT_ATTEND_SCRATCH / (int64_t)sizeof(float))) *
+    return (size_t)(frit_attend_round_up(BLOCK * k_dim) + frit_attend_round_up(BLOCK * v_dim) +
+                    4 * frit_attend_round_up(BLOCK) + frit_attend_round_up(FRIT_ATTEND_SPAN * k_dim) +
+                    frit_attend_round_up(FRIT_ATTEND_SPAN * v_dim) +
+                    frit_attend_round_up(FRIT_ATTEND_SCRATCH / (int64_t)sizeof(float))) *
            sizeof(float);
 }
 
 static void take_room(block *b, float *workspace)
 {
     const int64_t k_dim = b->task->node->src[0]->shape[2], v_dim = b->task->node->shape[2];
-    b->q = frit_attend_alloc(&workspace, BLOCK * k_dim);
-    b->acc = frit_attend_alloc(&workspace, BLOCK * v_dim);
-    b->max = frit_attend_alloc(&workspace, BLOCK);
-    b->sum = frit_attend_alloc(&workspace, BLOCK);
-    b->begin = frit_attend_alloc(&workspace, BLOCK);
-    b->end = frit_attend_alloc(&workspace, BLOCK);
-    b->k = frit_attend_alloc(&workspace, FRIT_ATTEND_SPAN * k_dim);
-    b->v = frit_attend_alloc(&workspace, FRIT_ATTEND_SPAN * v_dim);
+    b->q = frit_attend_take(&workspace, BLOCK * k_dim);
+    b->acc = frit_attend_take(&workspace, BLOCK * v_dim);
+    b->max = frit_attend_take(&workspace, BLOCK);
+    b->sum = frit_attend_take(&workspace, BLOCK);
+    b->begin = frit_attend_take(&workspace, BLOCK);
+    b->end = frit_attend_take(&workspace, BLOCK);
+    b->k = frit_attend_take(&workspace, FRIT_ATTEND_SPAN * k_dim);
+    b->v = frit_attend_take(&workspace, FRIT_ATTEND_SPAN * v_dim);
     b->scratch = workspace;
 }
 

@@ -2,7 +2,7 @@
 // backend/cpu/tmpl/state_tmpl.h: the recurrence of one head (frit_state_rows), in operations of floats_*.h on vec_f:
 // load_f, store_f, all_f, mul_f, mul_add, sum_lanes, exp_f, flush_begin and flush_end.
 //
-// BLOCK rows of the state at a time are updated by a chunk of rows of the step, so that they stay in the L1 cache.
+// A chunk of the step's rows updates BLOCK rows of the state at a time, so that these stay in the L1 cache.
 // Elements beyond whole vectors are computed one by one.
 #include <math.h>
 
@@ -21,8 +21,8 @@ static void decays(const frit_state_rows *r, int64_t first, int64_t n_rows)
     }
 }
 
-// Computes e S k of n_block rows.
-FRIT_INLINE void recall(const frit_state_rows *r, const float *state, const float *e, bool one, const float *k,
+// Computes known = (e S) k for n_block rows.
+FRIT_INLINE void recall(const frit_state_rows *r, const float *state, const float *e, bool same_decay, const float *k,
                         int n_block, float *known)
 {
     vec_f sums[BLOCK];
@@ -30,15 +30,16 @@ FRIT_INLINE void recall(const frit_state_rows *r, const float *state, const floa
     int64_t i = 0;
     for (int b = 0; b < n_block; b++) sums[b] = all_f(0);
     for (; i + FLOATS <= r->n; i += FLOATS) {
-        const vec_f ks = mul_f(one ? all : load_f(e + i), load_f(k + i));
+        const vec_f ks = mul_f(same_decay ? all : load_f(e + i), load_f(k + i));
         for (int b = 0; b < n_block; b++) sums[b] = mul_add(load_f(state + b * r->n + i), ks, sums[b]);
     }
     for (int b = 0; b < n_block; b++) known[b] = sum_lanes(sums[b]);
     for (; i < r->n; i++)
-        for (int b = 0; b < n_block; b++) known[b] += state[b * r->n + i] * (one ? e[0] : e[i]) * k[i];
+        for (int b = 0; b < n_block; b++) known[b] += state[b * r->n + i] * (same_decay ? e[0] : e[i]) * k[i];
 }
 
-FRIT_INLINE void update_rows(const frit_state_rows *r, float *state, const float *e, bool one, const float *k,
+// Computes S = e S + u k^T for n_block rows, and y = S q.
+FRIT_INLINE void update_rows(const frit_state_rows *r, float *state, const float *e, bool same_decay, const float *k,
                              const float *q, int n_block, const float *u, float *y)
 {
     vec_f sums[BLOCK];
@@ -46,7 +47,7 @@ FRIT_INLINE void update_rows(const frit_state_rows *r, float *state, const float
     int64_t i = 0;
     for (int b = 0; b < n_block; b++) sums[b] = all_f(0);
     for (; i + FLOATS <= r->n; i += FLOATS) {
-        const vec_f ks = load_f(k + i), qs = load_f(q + i), es = one ? all : load_f(e + i);
+        const vec_f ks = load_f(k + i), qs = load_f(q + i), es = same_decay ? all : load_f(e + i);
         for (int b = 0; b < n_block; b++) {
             const vec_f s = mul_add(all_f(u[b]), ks, mul_f(es, load_f(state + b * r->n + i)));
             store_f(state + b * r->n + i, s);
@@ -57,14 +58,15 @@ FRIT_INLINE void update_rows(const frit_state_rows *r, float *state, const float
     for (; i < r->n; i++) {
         for (int b = 0; b < n_block; b++) {
             float *s = state + b * r->n + i;
-            *s = u[b] * k[i] + (one ? e[0] : e[i]) * *s;
+            *s = u[b] * k[i] + (same_decay ? e[0] : e[i]) * *s;
             y[b] += *s * q[i];
         }
     }
 }
 
 // Updates rows [p, p + n_block) of the state by rows [first, first + n_rows) of the step.
-FRIT_INLINE void walk_rows(const frit_state_rows *r, int64_t p, int n_block, bool one, int64_t first, int64_t n_rows)
+FRIT_INLINE void walk_rows(const frit_state_rows *r, int64_t p, int n_block, bool same_decay, int64_t first,
+                           int64_t n_rows)
 {
     float *state = r->state + p * r->n;
     for (int64_t t = first; t < first + n_rows; t++) {
@@ -74,10 +76,10 @@ FRIT_INLINE void walk_rows(const frit_state_rows *r, int64_t p, int n_block, boo
         for (int b = 0; b < n_block; b++) u[b] = step * x[b];
         if (r->beta) {
             float known[BLOCK];
-            recall(r, state, e, one, k, n_block, known);
+            recall(r, state, e, same_decay, k, n_block, known);
             for (int b = 0; b < n_block; b++) u[b] = (u[b] - known[b]) * r->beta[t * r->head_row];
         }
-        update_rows(r, state, e, one, k, r->q + t * r->k_row, n_block, u, r->y + t * r->x_row + p);
+        update_rows(r, state, e, same_decay, k, r->q + t * r->k_row, n_block, u, r->y + t * r->x_row + p);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention by rows (ops/attend.h) for AVX2.
+// Attention by rows (ops/attend.h), and writing f16 to the cache, for AVX2.
 #include "backend/cpu/x86/vec/math_avx2.h"
 
 enum {
