@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The list of architectures. A new one is a file and a row.
+// The list of architectures. A new one is a file, and its name in ARCHS, in alphabetical order: X(llama) is
+// frit_arch_llama.
 #include "arch/arch.h"
 
 #include "base/nearest.h"
@@ -26,8 +27,8 @@
     X(cohere2moe) \
     X(command_r) \
     X(dbrx) \
-    X(deci) \
     X(deberta) \
+    X(deci) \
     X(deepseek) \
     X(deepseek2) \
     X(deepseek2_ocr) \
