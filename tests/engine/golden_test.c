@@ -136,10 +136,11 @@ static void check_text(loaded *reference, loaded *best, const char *key, const j
 static void check_model(const char *file, const char *key, double limit)
 {
     json_t *reference = read_reference(), *text;
+    const char *prompt;
     json_t *greedy = json_object_get(json_object_get(reference, key), "greedy");
     assert_non_null(greedy);
     loaded plain = load(file, "reference"), best = load(file, NULL);
-    json_object_foreach(greedy, key, text) check_text(&plain, &best, key, json_object_get(text, "ids"), limit);
+    json_object_foreach(greedy, prompt, text) check_text(&plain, &best, prompt, json_object_get(text, "ids"), limit);
     unload(&plain);
     unload(&best);
     json_decref(reference);

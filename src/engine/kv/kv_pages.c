@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pages of a group: free, idle (only the prefix cache owns them), or referenced by tables.
+// Pages of a group: free, idle (only the prefix cache owns them), or referenced by tables. Idle pages are a list from
+// lru to mru, linked by before and after.
 #include "engine/kv/kv.h"
 
 static void add_idle(frit_kv_group *group, int32_t page)

@@ -39,16 +39,25 @@ bool frit_draft_budget_allows(const frit_draft_budget *budget, double loss_ns, d
     return budget->round_ns > loss_ns && budget->all_ns > loss_ns + follow_ns;
 }
 
+double frit_acceptance_rate(const frit_acceptance *acceptance, double expected, double weight)
+{
+    return (acceptance->n_right + weight * expected) / (acceptance->n_tried + weight);
+}
+
+void frit_acceptance_count(frit_acceptance *acceptance, bool is_right)
+{
+    acceptance->n_tried += 1 - acceptance->n_tried / MEMORY;
+    acceptance->n_right += (is_right ? 1 : 0) - acceptance->n_right / MEMORY;
+}
+
 double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all, int c)
 {
     static const double expected[FRIT_DRAFT_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.9};   // before anything is known
     enum { WEIGHT = 2, WEIGHT_OF_ALL = 6 };
-    const double known = (all->n_right[c] + WEIGHT * expected[c]) / (all->n_tried[c] + WEIGHT);
-    return (own->n_right[c] + WEIGHT_OF_ALL * known) / (own->n_tried[c] + WEIGHT_OF_ALL);
+    return frit_acceptance_rate(&own->of[c], frit_acceptance_rate(&all->of[c], expected[c], WEIGHT), WEIGHT_OF_ALL);
 }
 
 void frit_draft_rates_count(frit_draft_rates *rates, int c, bool right)
 {
-    rates->n_tried[c] += 1 - rates->n_tried[c] / MEMORY;
-    rates->n_right[c] += (right ? 1 : 0) - rates->n_right[c] / MEMORY;
+    frit_acceptance_count(&rates->of[c], right);
 }

@@ -6,8 +6,13 @@
 #include "frit.h"
 
 enum { FRIT_DRAFT_CLASSES = 5 };   // of drafts, by the draft model's own probability
+// How often drafts are right. Older drafts count less.
+typedef struct frit_acceptance {
+    double n_right, n_tried;
+} frit_acceptance;
+
 typedef struct frit_draft_rates {
-    double n_right[FRIT_DRAFT_CLASSES], n_tried[FRIT_DRAFT_CLASSES];   // older drafts count less
+    frit_acceptance of[FRIT_DRAFT_CLASSES];
 } frit_draft_rates;
 
 typedef struct frit_draft_round {   // drafts for one step, and the step that verifies them
@@ -33,6 +38,9 @@ typedef struct frit_draft_budget {
 void frit_draft_budget_count(frit_draft_budget *budget, const frit_draft_round *round);
 // True if a round may lose `loss_ns` after texts that take `follow_ns`.
 bool frit_draft_budget_allows(const frit_draft_budget *budget, double loss_ns, double follow_ns);
+// The part of drafts that are right; `expected` counts as `weight` drafts beside those that were counted.
+double frit_acceptance_rate(const frit_acceptance *acceptance, double expected, double weight);
+void frit_acceptance_count(frit_acceptance *acceptance, bool is_right);
 // How often drafts of class c are right, from the rates of the session and of all sessions. Both may be empty.
 double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all, int c);
 void frit_draft_rates_count(frit_draft_rates *rates, int c, bool right);

@@ -166,8 +166,8 @@ static double rate_of_next(const frit_drafter *d)
 {
     double n_right = 0, n = 0;
     for (int c = 0; c < FRIT_DRAFT_CLASSES; c++) {
-        n_right += (d->rates.n_tried[c] + 1) * rate_of(d, c);
-        n += d->rates.n_tried[c] + 1;
+        n_right += (d->rates.of[c].n_tried + 1) * rate_of(d, c);
+        n += d->rates.of[c].n_tried + 1;
     }
     return n_right / n;
 }

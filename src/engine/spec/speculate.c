@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_MOST = 16, MEMORY = 50 };   // drafts of a class that its average remembers
+enum { DEFAULT_MOST = 16 };
 
 static const double least_gain = 1.02;   // of tokens for the time, by a step with drafts
 
@@ -115,8 +115,7 @@ frit_status frit_speculation_fork(frit_session *to, const frit_session *from)
                                             .draft = s->drafter.session ? s->drafter.session->engine : NULL,
                                             .min_p = s->drafter.min_p};
     FRIT_TRY(start_speculation(to, &options));
-    memcpy(to->speculation->n_right, s->n_right, sizeof s->n_right);
-    memcpy(to->speculation->n_tried, s->n_tried, sizeof s->n_tried);
+    memcpy(to->speculation->matches, s->matches, sizeof s->matches);
     return FRIT_OK;
 }
 
@@ -135,26 +134,31 @@ static double rate_of(const struct frit_speculation *s, int c)
 {
     static const double expected[FRIT_MATCH_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.85, 0.85};   // before anything is known
     enum { WEIGHT = 2 };
-    return (s->n_right[c] + WEIGHT * expected[c]) / (s->n_tried[c] + WEIGHT);
+    return frit_acceptance_rate(&s->matches[c], expected[c], WEIGHT);
+}
+
+// Counts the drafts at the beginning that equal the text.
+static int32_t count_right(const frit_drafted *draft, const frit_token *tokens, size_t n)
+{
+    int32_t i = 0;
+    while (i < draft->n && draft->at + (size_t)i < n && draft->tokens[i] == tokens[draft->at + (size_t)i]) i++;
+    return i;
+}
+
+// Updates the acceptance rates of matches up to the first draft that is wrong.
+static void learn_from_match(struct frit_speculation *s, int32_t n_right, size_t n)
+{
+    const frit_drafted *draft = &s->draft;
+    for (int32_t i = 0; i <= n_right && i < draft->n && draft->at + (size_t)i < n; i++)
+        frit_acceptance_count(&s->matches[match_class_of(draft->n_match + i)], i < n_right);
 }
 
 // Updates the acceptance rates from the last drafts, including drafts that were not verified.
 static void learn_from_tokens(struct frit_speculation *s, const frit_token *tokens, size_t n)
 {
-    const frit_drafted *draft = &s->draft;
-    bool right = true;
-    int32_t n_right = 0;
-    while (s->by_drafter && n_right < draft->n && draft->at + (size_t)n_right < n &&
-           draft->tokens[n_right] == tokens[draft->at + (size_t)n_right])
-        n_right++;
-    if (s->drafter.session) frit_drafter_count_right(&s->drafter, n_right);
-    if (s->by_drafter) s->draft.n = 0;
-    for (int32_t i = 0; right && i < draft->n && draft->at + (size_t)i < n; i++) {
-        const int c = match_class_of(draft->n_match + i);
-        right = draft->tokens[i] == tokens[draft->at + (size_t)i];
-        s->n_tried[c] += 1 - s->n_tried[c] / MEMORY;
-        s->n_right[c] += (right ? 1 : 0) - s->n_right[c] / MEMORY;
-    }
+    const int32_t n_right = count_right(&s->draft, tokens, n);
+    if (s->drafter.session) frit_drafter_count_right(&s->drafter, s->by_drafter ? n_right : 0);
+    if (!s->by_drafter) learn_from_match(s, n_right, n);
     s->draft.n = 0;
 }
 

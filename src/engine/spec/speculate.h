@@ -21,14 +21,14 @@ struct frit_speculation {
     bool looks_up, always;
     int32_t most;   // drafts of a step
     frit_ngrams ngrams;
-    frit_drafter drafter;                                              // drafter.session is NULL: no draft model
-    frit_drafted draft;                                                // the last drafts
-    bool by_drafter;                                                   // the draft model made them
-    int32_t n_drafts;                                                  // of them, those that are verified
-    int32_t n_requested;                                               // drafts that the draft model is to make
-    double n_expected;                                                 // drafts that are right on average
-    double mask_ns;                                                    // for each draft, with a grammar
-    double n_right[FRIT_MATCH_CLASSES], n_tried[FRIT_MATCH_CLASSES];   // older drafts count less
+    frit_drafter drafter;   // drafter.session is NULL: no draft model
+    frit_drafted draft;     // the last drafts
+    bool by_drafter;        // the draft model made them
+    int32_t n_drafts;       // of them, those that are verified
+    int32_t n_requested;    // drafts that the draft model is to make
+    double n_expected;      // drafts that are right on average
+    double mask_ns;         // for each draft, with a grammar
+    frit_acceptance matches[FRIT_MATCH_CLASSES];
     frit_speculation_info info;
 };
 

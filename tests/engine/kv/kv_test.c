@@ -79,9 +79,9 @@ static frit_status check(const frit_cache_spec *specs, int32_t n_layers, frit_kv
 }
 
 static const frit_cache_spec specs[3] = {
-    {FRIT_CACHE_KV, 2, 16, 8, 0, 0, false, 0, false, 0},
-    {FRIT_CACHE_NONE, 0, 0, 0, 0, 0, false, 0, false, 0},
-    {FRIT_CACHE_KV, 1, 4, 4, 0, 0, false, 0, false, 0},
+    {.kind = FRIT_CACHE_KV, .n_head_kv = 2, .k_dim = 16, .v_dim = 8},
+    {.kind = FRIT_CACHE_NONE},
+    {.kind = FRIT_CACHE_KV, .n_head_kv = 1, .k_dim = 4, .v_dim = 4},
 };
 
 static void pages_of_all_layers_lie_apart(void **state)
@@ -276,13 +276,13 @@ static void shared_pages_are_copied_when_they_are_written(void **state)
     frit_kv_deinit(&kv);
 }
 
-typedef struct model_map {   // the page table of the random test
+typedef struct tracked_map {   // the page table of the random test
     frit_kv_map map;
     int32_t n_done;
-} model_map;
+} tracked_map;
 
 // Checks that every page has as many references as tables and snapshots refer to it, and that other pages are free.
-static void check_references(const frit_kv *kv, const model_map *maps, int n_maps)
+static void check_references(const frit_kv *kv, const tracked_map *maps, int n_maps)
 {
     for (int32_t g = 0; g < kv->n_groups; g++) {
         int32_t expected[256] = {0}, n_used = 0;
@@ -309,7 +309,7 @@ static void check_references(const frit_kv *kv, const model_map *maps, int n_map
     }
 }
 
-static void change(frit_kv *kv, model_map *m, model_map *other, frit_rng *rng)
+static void change(frit_kv *kv, tracked_map *m, tracked_map *other, frit_rng *rng)
 {
     const int32_t n = (int32_t)random_between(rng, 0, 50), keep = (int32_t)random_between(rng, 0, N_CTX);
     switch (random_between(rng, 0, 5)) {
@@ -344,7 +344,7 @@ static void no_page_is_lost_or_given_back_twice(void **state)
     (void)state;
     enum { MAPS = 6, ROUNDS = 20000 };
     frit_kv kv;
-    model_map maps[MAPS];
+    tracked_map maps[MAPS];
     memset(maps, 0, sizeof maps);
     frit_rng rng;
     frit_rng_init(&rng, 4);
@@ -385,7 +385,7 @@ static void neighbouring_pages_do_not_compete_for_places_in_caches(void **state)
     (void)state;
     frit_cache_spec many[16];
     for (size_t i = 0; i < FRIT_COUNT(many); i++)
-        many[i] = (frit_cache_spec){FRIT_CACHE_KV, 8, 64, 64, 0, 0, false, 0, false, 0};
+        many[i] = (frit_cache_spec){.kind = FRIT_CACHE_KV, .n_head_kv = 8, .k_dim = 64, .v_dim = 64};
     const uint64_t n_bytes = 16 * 2 * 8 * 32 * 64 * 2, page_bytes = page_bytes_of(many, 16, KV_F16);
     assert_true(page_bytes % 4096 >= 64 && page_bytes % 64 == 0);
     assert_true(page_bytes > n_bytes && page_bytes < n_bytes + 4096);
@@ -394,7 +394,7 @@ static void neighbouring_pages_do_not_compete_for_places_in_caches(void **state)
 static void keys_and_values_have_types_of_their_own(void **state)
 {
     (void)state;
-    static const frit_cache_spec wide = {FRIT_CACHE_KV, 3, 96, 64, 0, 0, false, 0, false, 0};
+    static const frit_cache_spec wide = {.kind = FRIT_CACHE_KV, .n_head_kv = 3, .k_dim = 96, .v_dim = 64};
     const frit_kv_types types = {FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16};
     frit_kv kv;
     assert_ok(check(&wide, 1, types));
@@ -413,7 +413,8 @@ static void keys_and_values_have_types_of_their_own(void **state)
 static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
 {
     (void)state;
-    static const frit_cache_spec latent = {FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 128, false, 0};
+    static const frit_cache_spec latent = {
+        .kind = FRIT_CACHE_KV, .n_head_kv = 1, .k_dim = 96, .v_dim = 64, .v_in_k = true, .index_dim = 128};
     frit_kv kv;
     assert_ok(check(&latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}));
     assert_ok(make(&kv, &latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32}, 2));
@@ -430,9 +431,12 @@ static void values_in_keys_take_no_room_and_an_index_its_own(void **state)
     const frit_kv_shape shape = shape_of(&latent, 1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F32});
     assert_int_equal(frit_kv_token_bytes(&shape), 7 * 34);
     frit_kv_deinit(&kv);
-    assert_fails(check(&(frit_cache_spec){FRIT_CACHE_KV, 1, 96, 64, 0, 0, true, 40, false, 0}, 1,
-                       (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16}),
-                 FRIT_E_INVALID, "cached keys of an index cannot be q8_0: a head of layer 0 has 40 numbers");
+    assert_fails(
+        check(
+            &(frit_cache_spec){
+                .kind = FRIT_CACHE_KV, .n_head_kv = 1, .k_dim = 96, .v_dim = 64, .v_in_k = true, .index_dim = 40},
+            1, (frit_kv_types){FRIT_DTYPE_Q8_0, FRIT_DTYPE_F16}),
+        FRIT_E_INVALID, "cached keys of an index cannot be q8_0: a head of layer 0 has 40 numbers");
 }
 
 static void heads_that_blocks_do_not_fit_are_refused(void **state)
@@ -448,11 +452,12 @@ static void heads_that_blocks_do_not_fit_are_refused(void **state)
 static void impossible_sizes_are_refused(void **state)
 {
     (void)state;
-    const frit_cache_spec huge = {FRIT_CACHE_KV, INT32_MAX, INT32_MAX, INT32_MAX, 0, 0, false, 0, false, 0};
+    const frit_cache_spec huge = {
+        .kind = FRIT_CACHE_KV, .n_head_kv = INT32_MAX, .k_dim = INT32_MAX, .v_dim = INT32_MAX};
     frit_kv kv;
     assert_int_equal(page_bytes_of(&huge, 1, KV_F32), UINT64_MAX);
     assert_fails(make(&kv, &huge, 1, KV_F32, 2), FRIT_E_MEMORY, "64-bit");
-    const frit_cache_spec negative = {FRIT_CACHE_KV, -1, 16, 16, 0, 0, false, 0, false, 0};
+    const frit_cache_spec negative = {.kind = FRIT_CACHE_KV, .n_head_kv = -1, .k_dim = 16, .v_dim = 16};
     assert_int_equal(page_bytes_of(&negative, 1, KV_F32), UINT64_MAX);
 }
 
