@@ -83,7 +83,7 @@ static bool is_sparse_pooling(const char *pooling)
 
 static void print_sparse(const vectors *v, size_t n_items)
 {
-    for (size_t item = 0; item < n_items && !cli_stops(); item++) {
+    for (size_t item = 0; item < n_items && !cli_should_stop(); item++) {
         const float *values = find(v, item, 0);
         const char *space = "";
         for (size_t k = 0; values && k < v->width; k++) {
@@ -98,7 +98,7 @@ static void print_sparse(const vectors *v, size_t n_items)
 static void print_lines(const vectors *v, size_t n_items)
 {
     const float *values;
-    for (size_t item = 0; item < n_items && !cli_stops(); item++)
+    for (size_t item = 0; item < n_items && !cli_should_stop(); item++)
         for (size_t i = 0; (values = find(v, item, i)); i++)
             for (size_t k = 0; k < v->width; k++) printf("%.8g%c", (double)values[k], k + 1 < v->width ? ' ' : '\n');
 }

@@ -40,7 +40,7 @@ static const frit_option *info_rows(size_t *n_rows)
         {.name = "architectures",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(info_options, architectures),
-         .help = "list the kinds of models that this build runs (needs no model)"},
+         .help = "list the architectures that this build runs (needs no model)"},
         {.name = "machine",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(info_options, machine),

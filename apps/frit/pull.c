@@ -37,7 +37,7 @@ static const frit_option *pull_rows(size_t *n_rows)
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(pull_options, sha256),
          .metavar = "HEX",
-         .help = "what the file of an address must have; the other sources tell theirs"},
+         .help = "SHA-256 that a file from an https:// address must have"},
         {.name = "missing",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(pull_options, missing),
@@ -155,14 +155,14 @@ static int fetch(const void *ctx, const hub_settings *settings, const hub_name *
     hub_name typed;
     char *unused = NULL;
     if (args->pull.missing && hub_name_read(settings, text, &typed) == HUB_E_NOT_FOUND)   // the name was guessed
-        return cli_refuse_name(text, true, &unused);
+        return cli_name_or_path(text, true, &unused);
     if (!name->source->pull && !args->pull.missing)
         return cli_usage("%s: models of %s are used where they are, and fetched by that program", text,
                          name->source->title);
     uint64_t room = args->pull.memory ? read_size(args->pull.memory) : 0;
     hub_path *path = calloc(1, sizeof *path);
     if (!path) return cli_no_memory();
-    if (room == 0 && !name->part[0]) room = cli_free_memory();
+    if (room == 0 && !name->part[0]) room = cli_free_memory_bytes();
     cli_transfer_start(&told.transfer, &args->common);
     told.shown = cli_transfer_watch(&told.transfer);
     const hub_watch watch = {.stops = stops, .say = tell, .progress = tell_progress, .ctx = &told};

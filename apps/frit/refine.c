@@ -12,7 +12,8 @@ const frit_option *cli_refine_rows(size_t *n_rows)
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(cli_refine_options, file),
          .metavar = "FILE",
-         .help = "round again with how inputs belong together on this text ('-': stdin; own: the model writes it)"},
+         .help = "round the weights again with the covariance of inputs on this text ('-': stdin; "
+                 "own: the model writes it)"},
         {.name = "fast",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(cli_refine_options, fast),
@@ -20,7 +21,7 @@ const frit_option *cli_refine_rows(size_t *n_rows)
         {.name = "verbose",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(cli_refine_options, verbose),
-         .help = "say how long the parts of each layer took that was rounded again"},
+         .help = "print the time of each part of the work, by layer"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;

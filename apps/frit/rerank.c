@@ -73,7 +73,7 @@ static int print_json(const app_ranked *best, size_t n, const frit_embed_item *d
 
 static void print_lines(const app_ranked *best, size_t n, const frit_embed_item *documents)
 {
-    for (size_t i = 0; i < n && !cli_stops(); i++) {
+    for (size_t i = 0; i < n && !cli_should_stop(); i++) {
         const frit_embed_item *d = &documents[best[i].index];
         printf("%.6f\t%zu\t", (double)best[i].score, best[i].index);
         for (size_t at = 0; at < d->n_bytes;) {   // prints one line

@@ -132,7 +132,7 @@ static int add_piped_text(const run_args *args, cli_text *prompt)
 static int refuse_empty_prompt(const char *what, const char *model)
 {
     const bool is_missing = model && cli_path_kind(model) == CLI_PATH_NONE;
-    if (is_missing && cli_is_model_name(model)) {
+    if (is_missing && cli_is_model_path(model)) {
         cli_fail("%s: there is no such file", model);
         return CLI_BAD_MODEL;
     }
@@ -174,7 +174,7 @@ static int read_prompt(const run_args *args, const char *model, const char *argu
 static int check_arguments(const cli_common *common, const char *model, const char *prompt)
 {
     if (common->model && model) return cli_usage("run: the model is named twice: '%s' and -m %s", model, common->model);
-    if (!prompt || !cli_is_model_name(prompt)) return CLI_DONE;
+    if (!prompt || !cli_is_model_path(prompt)) return CLI_DONE;
     if (common->model) return cli_usage("run: the model is named twice: '%s' and -m %s", prompt, common->model);
     return cli_usage("run: two models, '%s' and '%s'; expected one, and a prompt", model ? model : "", prompt);
 }
@@ -435,10 +435,10 @@ static bool first_is_prompt(const cli_common *common)
 {
     if (common->n_positional == 0) return false;
     const char *first = common->positional[0];
-    if (common->model) return !cli_is_model_name(first);
+    if (common->model) return !cli_is_model_path(first);
     if (common->n_positional > 1) return false;
     return strcmp(first, "-") == 0 || (strchr(first, ' ') && cli_path_kind(first) == CLI_PATH_NONE &&
-                                       !cli_is_model_name(first) && !hub_is_name(first));
+                                       !cli_is_model_path(first) && !hub_is_name(first));
 }
 
 // Joins the arguments: "hello there".

@@ -60,7 +60,7 @@ static int show(const void *ctx, const hub_settings *settings, const hub_name *n
     cli_transfer_start(&transfer, &args->common);
     const hub_pull pull = {.settings = settings,
                            .typed = text,
-                           .room_bytes = name->part[0] ? 0 : cli_free_memory(),
+                           .room_bytes = name->part[0] ? 0 : cli_free_memory_bytes(),
                            .watch = cli_transfer_watch(&transfer)};
     const int code = cli_report_hub(name->source->show(&pull, name, &shown));
     cli_transfer_end(&transfer);

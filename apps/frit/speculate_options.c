@@ -14,7 +14,7 @@ const frit_option *cli_speculate_rows(size_t *n_rows)
          .choices = "auto|ngram|draft|mtp|none",
          .fallback = "auto",
          .metavar = "HOW",
-         .help = "guess next tokens and verify them in one step, where that is faster; ngram: from the text so far, "
+         .help = "draft next tokens and verify them in one step, where that is faster; ngram: from the text so far, "
                  "draft: by --model-draft, auto: both; mtp: by the model's own layer for multi-token prediction"},
         {.name = "draft-max",
          .aliases = "draft-n",
@@ -24,7 +24,7 @@ const frit_option *cli_speculate_rows(size_t *n_rows)
          .max = 64,
          .fallback = "16",
          .metavar = "N",
-         .help = "tokens that are guessed for one step at most"},
+         .help = "tokens that are drafted for one step at most"},
         {.name = "draft-p-min",
          .aliases = "draft-min-p",
          .type = FRIT_OPTION_FLOAT,
@@ -36,14 +36,14 @@ const frit_option *cli_speculate_rows(size_t *n_rows)
         {.name = "draft-always",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(cli_speculate_options, always),
-         .help = "guess as much as --draft-max allows, whether it is faster or not"},
+         .help = "draft as much as --draft-max allows, whether it is faster or not"},
         {.name = "model-draft",
          .aliases = "draft|draft-model",
          .letters = "md",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(cli_speculate_options, draft),
          .metavar = "FILE",
-         .help = "a smaller model with the same vocabulary, which guesses"},
+         .help = "a smaller model with the same vocabulary, which makes the drafts"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;

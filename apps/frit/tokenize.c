@@ -84,7 +84,7 @@ static void print_piece(const char *piece, size_t n)
 
 static void print_ids(const frit_token *tokens, size_t n)
 {
-    for (size_t i = 0; i < n && !cli_stops(); i++) printf(i ? " %d" : "%d", tokens[i]);
+    for (size_t i = 0; i < n && !cli_should_stop(); i++) printf(i ? " %d" : "%d", tokens[i]);
     putchar('\n');
 }
 
@@ -111,7 +111,7 @@ static frit_status walk(walker *w, frit_token token, bool added, const char **pi
 // Prints one line for each token: position in the text, id, bytes. Tokens before `first` and from `end` on were added.
 static frit_status print_tokens(walker *w, const frit_token *tokens, size_t n, size_t first, size_t end)
 {
-    for (size_t i = 0; i < n && !cli_stops(); i++) {
+    for (size_t i = 0; i < n && !cli_should_stop(); i++) {
         const char *piece;
         size_t n_bytes, at = w->at;
         frit_status status = walk(w, tokens[i], i < first || i >= end, &piece, &n_bytes);

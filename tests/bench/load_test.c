@@ -354,13 +354,13 @@ static void lines_may_come_in_any_pieces(void **state)
     const size_t n = sizeof stream - 1;
     for (size_t cut = 0; cut <= n; cut++) {
         for (size_t second = cut; second <= n; second += 7) {
-            load_lines lines = {0};
+            load_line_reader lines = {0};
             said s = {.most = 100};
-            assert_int_equal(load_lines_feed(&lines, stream, cut, say, &s), LOAD_FEED_OK);
-            assert_int_equal(load_lines_feed(&lines, stream + cut, second - cut, say, &s), LOAD_FEED_OK);
-            assert_int_equal(load_lines_feed(&lines, stream + second, n - second, say, &s), LOAD_FEED_OK);
+            assert_int_equal(load_line_reader_feed(&lines, stream, cut, say, &s), LOAD_FEED_OK);
+            assert_int_equal(load_line_reader_feed(&lines, stream + cut, second - cut, say, &s), LOAD_FEED_OK);
+            assert_int_equal(load_line_reader_feed(&lines, stream + second, n - second, say, &s), LOAD_FEED_OK);
             assert_string_equal(s.text, "<one><two>< three><><[DONE]>");
-            load_lines_free(&lines);
+            load_line_reader_free(&lines);
         }
     }
 }
@@ -368,18 +368,18 @@ static void lines_may_come_in_any_pieces(void **state)
 static void lines_end_where_their_reader_stops(void **state)
 {
     (void)state;
-    load_lines lines = {0};
+    load_line_reader lines = {0};
     said s = {.most = 2};
     const char stream[] = "data: 1\ndata: 2\ndata: 3\n";
-    assert_int_equal(load_lines_feed(&lines, stream, sizeof stream - 1, say, &s), LOAD_FEED_STOPPED);
+    assert_int_equal(load_line_reader_feed(&lines, stream, sizeof stream - 1, say, &s), LOAD_FEED_STOPPED);
     assert_string_equal(s.text, "<1><2>");
-    load_lines_free(&lines);
+    load_line_reader_free(&lines);
     char *piece = calloc(1, LOAD_MAX_LINE);
     assert_non_null(piece);
     memset(piece, 'a', LOAD_MAX_LINE);
-    assert_int_equal(load_lines_feed(&lines, piece, LOAD_MAX_LINE, say, &s), LOAD_FEED_OK);
-    assert_int_equal(load_lines_feed(&lines, piece, 1, say, &s), LOAD_FEED_TOO_LONG);
-    load_lines_free(&lines);
+    assert_int_equal(load_line_reader_feed(&lines, piece, LOAD_MAX_LINE, say, &s), LOAD_FEED_OK);
+    assert_int_equal(load_line_reader_feed(&lines, piece, 1, say, &s), LOAD_FEED_TOO_LONG);
+    load_line_reader_free(&lines);
     free(piece);
 }
 

@@ -119,6 +119,23 @@ static void an_editor_changes_the_question(void **state)
     unsetenv("VISUAL");
 }
 
+static void the_command_of_an_editor_may_be_long(void **state)
+{
+    (void)state;
+    char editor[1100];
+    snprintf(editor, sizeof editor, ": %01020d; sed -i s/Hello/Goodbye/", 0);
+    setenv("VISUAL", editor, 1);
+    terminal t = terminal_open("dumb", quiet);
+    terminal_await(&t, "> ");
+    terminal_type(&t, "/edit Hello you\n");
+    terminal_await(&t, "> ");
+    terminal_type(&t, "/show messages\n");
+    terminal_await(&t, "user: Goodbye you");
+    terminal_type(&t, "/exit\n");
+    assert_int_equal(terminal_close(&t), 0);
+    unsetenv("VISUAL");
+}
+
 // Returns the columns of a line of ASCII.
 static size_t width_of(const char *line, size_t n)
 {
@@ -259,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_paste_is_one_message),
         cmocka_unit_test(one_interrupt_stops_the_answer_and_a_second_one_leaves),
         cmocka_unit_test(an_editor_changes_the_question),
+        cmocka_unit_test(the_command_of_an_editor_may_be_long),
         cmocka_unit_test(lines_break_between_words_at_every_width),
         cmocka_unit_test(what_is_typed_during_an_answer_waits_for_the_next_line),
         cmocka_unit_test(an_answer_is_drawn_again_when_the_terminal_is_resized),

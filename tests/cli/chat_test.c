@@ -30,7 +30,8 @@ static void every_command_says_what_it_does(void **state)
                 "system message set", "Be kind.");
     EXPECT_SAID("-q -n 4 --system 'Be brief.'", "/show system\n/clear\n/show messages\n", "Be brief.", "begins anew",
                 "system: Be brief.");
-    EXPECT_SAID("-q -n 4", "/set top-k 7\n/set n-predict 9\n/show\n", "top-k              7", "n-predict          9");
+    EXPECT_SAID("-q -n 4", "/set top-k 7\n/set n-predict 9\n/show\n", "top-k              7", "n-predict          9",
+                "no-penalize-nl     off ");
     EXPECT_SAID("-q -n 4", "/set tpo-k 7\n/set top-p 1.5\n/set temp\n/set logit-bias 1=2\n", "did you mean 'top-k'?",
                 "top-p", "/set NAME VALUE", "command line only");
     EXPECT_SAID("-q -n 4", "/set vars {\"a\": 1}\n/set vars 7\n/show\n", "{\"a\":1}", "vars: not a JSON object");
@@ -77,7 +78,7 @@ static void a_turn_runs_only_what_is_new(void **state)
     for (int i = 0; i < 2; i++) {
         at = strstr(at, "  prompt");
         assert_non_null(at);
-        assert_int_equal(sscanf(at, "  prompt %zu tokens were there from the last turn %zu tokens", &kept[i], &ran[i]),
+        assert_int_equal(sscanf(at, "  prompt %zu tokens were kept from the last turn %zu tokens", &kept[i], &ran[i]),
                          2);
         at++;
     }

@@ -11,10 +11,10 @@ static char *show(const char *reasoning, const char *text, size_t step, bool fan
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     chat_view *view = chat_view_new(file, fancy, 0);
-    for (int reasons = 1; reasons >= 0; reasons--) {
-        size_t n = parts[reasons] ? strlen(parts[reasons]) : 0;
+    for (int is_reasoning = 1; is_reasoning >= 0; is_reasoning--) {
+        size_t n = parts[is_reasoning] ? strlen(parts[is_reasoning]) : 0;
         for (size_t i = 0; i < n; i += step)
-            chat_view_add(view, reasons, parts[reasons] + i, n - i < step ? n - i : step);
+            chat_view_add(view, is_reasoning, parts[is_reasoning] + i, n - i < step ? n - i : step);
     }
     chat_view_end(view);
     fclose(file);

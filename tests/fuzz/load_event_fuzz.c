@@ -28,11 +28,11 @@ static bool see(void *ctx, const char *data, size_t n)
 
 static seen feed(const char *text, size_t n, size_t piece)
 {
-    load_lines lines = {0};
+    load_line_reader lines = {0};
     seen s = {0};
     for (size_t at = 0; at < n; at += piece)
-        if (load_lines_feed(&lines, text + at, n - at < piece ? n - at : piece, see, &s) != LOAD_FEED_OK) abort();
-    load_lines_free(&lines);
+        if (load_line_reader_feed(&lines, text + at, n - at < piece ? n - at : piece, see, &s) != LOAD_FEED_OK) abort();
+    load_line_reader_free(&lines);
     return s;
 }
 

@@ -40,7 +40,7 @@ static const frit_option rows[] = {
     BENCH(n_repeats, .name = "repetitions", .letter = 'r', .type = FRIT_OPTION_INT, .min = 1,
           .max = BENCH_MAX_REPEATS, .fallback = "5", .metavar = "N", .help = "how often each test runs"),
     BENCH(format, .name = "output", .letter = 'o', .type = FRIT_OPTION_CHOICE, .choices = bench_printer_names,
-          .fallback = "md", .help = "format"),
+          .fallback = "md", .help = "form of the results: md, json, jsonl or csv"),
     BENCH(profile, .name = "profile", .type = FRIT_OPTION_FLAG,
           .help = "also show where the time of each test's steps goes (md only)"),
     BENCH(no_probe, .name = "no-probe", .type = FRIT_OPTION_FLAG,
@@ -51,9 +51,9 @@ static const frit_option random_options[] = {
     BENCH(shape, .name = "random", .type = FRIT_OPTION_TEXT, .metavar = "SHAPE",
           .help = "a model of this shape with random weights, in the type that --type names (q4_k_m)"),
     BENCH(n_layers, .name = "layers", .type = FRIT_OPTION_INT, .min = 0, .max = 65536, .fallback = "0",
-          .metavar = "N", .help = "its first layers; 0: all"),
+          .metavar = "N", .help = "with --random: only the first N layers; 0: all"),
     BENCH(save, .name = "save", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
-          .help = "write it as GGUF, which other engines read too, and measure the file"),
+          .help = "with --random: write the model to FILE as GGUF, which other engines read too, and measure the file"),
 };
 // clang-format on
 

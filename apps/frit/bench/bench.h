@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit/bench/bench.h: the parts of frit bench: choosing tests (bench_sweep.c), measuring (bench_run.c), printing
-// figures (bench_print.c) and times by op (bench_profile.c). load.h has
-// workloads of many requests.
+// figures (bench_print.c) and times by op (bench_profile.c). load.h has workloads of many requests.
 //
 // Options contain lists. All combinations are expanded to rows before anything runs, so that the widths of the table's
 // columns are known. Rows are printed as they are measured.
@@ -79,10 +78,10 @@ typedef struct bench_row {
     double n_bytes, n_ops;   // of one token, as the backend counts them
 } bench_row;
 
-// The setup of options whose lists have one value each; n_sessions: of --parallel, 0 if it is not given. Exit codes,
-// having said what is wrong.
+// The setup of options whose lists have one value each; n_sessions: of --parallel, 0 if it is not given. Returns an
+// exit code after printing any error.
 int bench_single_setup(bench_setup *setup, const bench_args *args);
-// Opens the i-th model that is named, or makes the one of --random. Exit codes, having said why.
+// Opens the i-th model that is named, or makes the one of --random. Returns an exit code after printing any error.
 int bench_open_model(frit_model **model, const bench_args *args, size_t i);
 
 typedef struct bench_plan {
@@ -107,7 +106,7 @@ typedef struct bench_run {
     cli_adapters adapters;     // of the engine's model
     int32_t n_parallel;
     frit_token *tokens;          // random ones, for the longest test
-    frit_sampler *sampler;       // of the likeliest tokens; NULL: the model has no logits
+    frit_sampler *sampler;       // greedy; NULL: the model has no logits
     bool encodes;                // the model has no logits
     frit_profile_row *profile;   // of the last counted run
     size_t n_profile;
@@ -116,7 +115,8 @@ typedef struct bench_run {
 // Runs the row's test: once to warm up and count, then the requested number of times. With FRIT_E_CANCELLED the row has
 // the finished samples.
 frit_status bench_measure(bench_run *run, bench_row *row);
-// Runs the test once more and counts. *n_steps and *seconds belong to the counted part.
+// Runs the test once more with the profile on, which counts bytes and operations. *n_steps and *seconds belong to the
+// counted part.
 frit_status bench_count(bench_run *run, const bench_row *row, int64_t *n_steps, double *seconds);
 void bench_run_free(bench_run *run);
 
@@ -155,4 +155,4 @@ void bench_profile_print(const bench_run *run, const bench_row *row, int64_t n_s
 
 const frit_option *load_rows(size_t *n_rows);
 int load_check_unused(const bench_args *args);   // refuses options of workloads where none is asked for
-int load_run(const bench_args *args);            // an exit code, having said why
+int load_run(const bench_args *args);            // returns an exit code after printing any error

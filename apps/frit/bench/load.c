@@ -31,7 +31,7 @@ const frit_option *load_rows(size_t *n_rows)
              .fallback = "1", .metavar = "R",
              .help = "with --json-schema, --regex or --grammar: the share of requests whose answers have the grammar"),
         LOAD(seed, .name = "seed", .type = FRIT_OPTION_SEED, .fallback = "1", .metavar = "N",
-             .help = "the same seed gives the same requests, in the process and at a server; -1: a random one"),
+             .help = "equal seeds give equal requests, in the process and at a server; -1: a random one"),
         LOAD(n_shared, .name = "shared-prefix", .type = FRIT_OPTION_INT, .min = 0, .max = 10000000, .metavar = "P",
              .help = "the first P tokens of all prompts are equal"),
         LOAD(n_warmup, .name = "warmup", .type = FRIT_OPTION_INT, .min = 0, .max = 10000000, .metavar = "W",
@@ -68,24 +68,24 @@ int load_check_unused(const bench_args *args)
 
 // ---------------------------------------------------------------------------------------- measurements
 
-typedef struct session {
+typedef struct measurement {
     const bench_args *args;
     load_driver driver;
     bench_list concurrency;
-    json_t *results;    // NULL: tables
-    load_line *lines;   // [n_lines]: the measurements so far
+    json_t *results;           // NULL: tables
+    load_summary_row *lines;   // [n_lines]: the measurements so far
     size_t n_lines;
     int64_t n_failed;
     int n_cases;
-} session;
+} measurement;
 
-static int32_t vocab_of(const session *s)
+static int32_t vocab_of(const measurement *s)
 {
     const int32_t chosen = s->args->load.n_vocab > 0 ? s->args->load.n_vocab : DEFAULT_VOCAB;
     return s->driver.n_vocab > 0 && s->driver.n_vocab < chosen ? s->driver.n_vocab : chosen;
 }
 
-static int run_case(session *s, load_case *load, load_result *result)
+static int run_case(measurement *s, load_case *load, load_result *result)
 {
     cli_progress progress;
     if (!load_case_init(load)) return cli_no_memory();
@@ -96,7 +96,7 @@ static int run_case(session *s, load_case *load, load_result *result)
 }
 
 // Requests of the warm-up have prompts of their own, so that measurements are the same without one.
-static int warm_up(session *s, load_case load)
+static int warm_up(measurement *s, load_case load)
 {
     load_result result = {0};
     load.n_requests = s->args->load.n_warmup;
@@ -112,7 +112,7 @@ static int warm_up(session *s, load_case load)
     return code;
 }
 
-static int report(session *s, const load_case *load, load_result *result)
+static int report(measurement *s, const load_case *load, load_result *result)
 {
     const load_report report = {&s->driver, load, result};
     s->n_failed += result->n_failed;
@@ -120,16 +120,16 @@ static int report(session *s, const load_case *load, load_result *result)
         json_t *object = load_json(&report);
         return json_array_append_new(s->results, object) == 0 ? CLI_DONE : cli_no_memory();
     }
-    load_line *lines = realloc(s->lines, (s->n_lines + 1) * sizeof *lines);
+    load_summary_row *lines = realloc(s->lines, (s->n_lines + 1) * sizeof *lines);
     if (!lines) return cli_no_memory();
     s->lines = lines;
     if (s->n_lines > 0) cli_print("\n");
     load_print_tables(&report);
-    s->lines[s->n_lines++] = load_line_of(&report);
+    s->lines[s->n_lines++] = load_summary_row_of(&report);
     return CLI_DONE;
 }
 
-static int measure(session *s, int32_t n_at_once, int32_t round)
+static int measure(measurement *s, int32_t n_at_once, int32_t round)
 {
     const load_options *o = &s->args->load;
     load_result result = {0};
@@ -157,14 +157,14 @@ static int measure(session *s, int32_t n_at_once, int32_t round)
     return code;
 }
 
-static int measure_all(session *s)
+static int measure_all(measurement *s)
 {
     int code = CLI_DONE;
     cli_note(&s->args->common, "%s", s->driver.what);
     for (int i = 0; i < s->concurrency.n && code == CLI_DONE; i++)
         for (int32_t round = 1; round <= s->args->load.n_rounds && code == CLI_DONE; round++)
             code = measure(s, s->concurrency.values[i], round);
-    if (s->n_lines > 1) load_print_lines(s->lines, s->n_lines);
+    if (s->n_lines > 1) load_print_summary(s->lines, s->n_lines);
     if (s->results && json_array_size(s->results) > 0) {
         const int printed = cli_print_json(json_incref(s->results), JSON_INDENT(2) | JSON_REAL_PRECISION(9));
         if (code == CLI_DONE) code = printed;
@@ -195,7 +195,7 @@ static int check(const bench_args *args)
 }
 
 // Sessions of an engine: as --parallel says, or as many as requests may be in flight.
-static int count_lanes(const session *s, int32_t *n_lanes)
+static int count_lanes(const measurement *s, int32_t *n_lanes)
 {
     const int32_t n_requests = s->args->load.n_requests;
     bench_setup setup;
@@ -211,7 +211,7 @@ static int count_lanes(const session *s, int32_t *n_lanes)
 
 int load_run(const bench_args *args)
 {
-    session *s = calloc(1, sizeof *s);
+    measurement *s = calloc(1, sizeof *s);
     if (!s) return cli_no_memory();
     s->args = args;
     int32_t n_lanes = 0;

@@ -17,7 +17,7 @@
 // One measurement: requests with equally long prompts and answers.
 typedef struct load_case {
     int32_t n_requests, n_in, n_out;
-    int32_t n_shared;          // tokens at the beginning of all prompts that are equal
+    int32_t n_shared;          // equal tokens at the beginning of all prompts
     int32_t n_vocab;           // prompts have token ids below this one
     int32_t n_at_once;         // requests in flight at most; 0: no limit
     double structured;         // share of requests whose answers have the grammar
@@ -57,7 +57,7 @@ bool load_series_add(load_series *series, double value);   // false: out of memo
 typedef struct load_summary {
     double mean, sd, median, p90, p95, p99, max;   // sd: of the population
 } load_summary;
-// The q-th percentile of sorted values, 0 to 100, by linear interpolation between the two nearest ones.
+// The percentile q (0 to 100) of sorted values, by linear interpolation between the two nearest ones.
 double load_percentile(const double *sorted, size_t n, double q);
 load_summary load_summarize(load_series *series);   // sorts it; zeros for an empty one
 
@@ -82,10 +82,11 @@ typedef struct load_error {
 typedef struct load_result {
     load_series ttft, tpot, itl, e2el;   // seconds, of requests that were answered
     load_series tpot_of[2];              // tpot of answers without and with a grammar
-    load_series events, weights;         // when tokens came, and how many
+    load_series events, n_arrived;       // when tokens came, and how many
     int64_t n_done, n_failed, n_in, n_out, n_cached;
-    int64_t n_short;                   // answers with fewer tokens than asked for
-    int64_t n_by_usage, n_by_events;   // answers whose tokens were counted so
+    int64_t n_short;       // answers with fewer tokens than asked for
+    int64_t n_by_usage;    // answers whose tokens the server counted (`usage`)
+    int64_t n_by_events;   // answers whose tokens were counted as events of the stream
     int32_t most_running;
     double seconds, client_cores;   // client_cores: processor time of this process in each second; < 0: unknown
     load_error errors[LOAD_MAX_ERRORS];
@@ -103,7 +104,8 @@ void load_result_free(load_result *result);
 
 typedef struct load_driver {
     void *ctx;
-    // Runs all requests of the measurement. An exit code, having said why; CLI_INTERRUPTED with what was measured.
+    // Runs all requests of the measurement. Returns an exit code after printing any error; if it is CLI_INTERRUPTED,
+    // the result has what was measured.
     int (*run)(void *ctx, const load_case *load, load_result *result, cli_progress *progress);
     void (*close)(void *ctx);
     const char *kind;   // "offline", "served"
@@ -113,15 +115,15 @@ typedef struct load_driver {
     bool has_grammar;   // of the answers
 } load_driver;
 
-// Exit codes, having said why.
+// Return an exit code after printing any error. n_lanes: sessions of the engine.
 int load_open_offline(load_driver *driver, const bench_args *args, int32_t n_lanes);
 int load_open_server(load_driver *driver, const bench_args *args);
 
 // ---------------------------------------------------------------------------------------- requests to a server
 
-enum { LOAD_WORDS = 64 };   // prompts of text have these many different words
+enum { LOAD_WORDS = 64 };   // prompts of text have this many different words
 // The fields that all requests share, as JSON without the last brace, malloc'd. `more` (NULL: none) is a JSON object
-// that changes them. An exit code, having said why.
+// that changes them. Returns an exit code after printing any error.
 int load_body_fields(char **fields, const char *model, const char *more);
 // Adds the field that asks for answers with a grammar, as `option` (--json-schema, ...) says, and `text` is its text.
 int load_body_add_grammar(char **out, const char *fields, const char *option, const char *text);
@@ -145,14 +147,14 @@ bool load_event_read(load_event *event, const char *text, size_t n);
 
 enum { LOAD_MAX_LINE = 1 << 20 };
 typedef enum load_feed { LOAD_FEED_OK, LOAD_FEED_STOPPED, LOAD_FEED_TOO_LONG, LOAD_FEED_NO_MEMORY } load_feed;
-typedef struct load_lines {   // the line that has not come wholly
+typedef struct load_line_reader {   // the line that has not come wholly
     char *bytes;
     size_t n, capacity;
-} load_lines;
+} load_line_reader;
 // Called with what follows "data:" in a line; false: stop.
 typedef bool (*load_data_fn)(void *ctx, const char *data, size_t n);
-load_feed load_lines_feed(load_lines *lines, const char *bytes, size_t n, load_data_fn data, void *ctx);
-void load_lines_free(load_lines *lines);
+load_feed load_line_reader_feed(load_line_reader *lines, const char *bytes, size_t n, load_data_fn data, void *ctx);
+void load_line_reader_free(load_line_reader *lines);
 
 // ---------------------------------------------------------------------------------------- printing
 
@@ -164,12 +166,12 @@ typedef struct load_report {
 void load_print_tables(const load_report *report);
 
 // The row of a measurement in the table of all measurements.
-typedef struct load_line {
+typedef struct load_summary_row {
     int32_t n_at_once, round;
     int64_t n_failed;
     double requests, output, total;    // per second
     double ttft[2], tpot[2], itl[2];   // median and 99th percentile, in seconds
-} load_line;
-load_line load_line_of(const load_report *report);
-void load_print_lines(const load_line *lines, size_t n);
+} load_summary_row;
+load_summary_row load_summary_row_of(const load_report *report);
+void load_print_summary(const load_summary_row *lines, size_t n);
 struct json_t *load_json(const load_report *report);   // NULL: out of memory

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bodies of requests to a server. Prompts may have thousands of tokens, and the thread that writes them also takes the
-// time of events: so ids are written without printf.
+// Bodies of requests to a server. Prompts may have thousands of tokens, and the thread that writes bodies also notes
+// when events arrive, so ids are written without printf, which is slow.
 #include "frit/bench/load.h"
 
 #include <jansson.h>
@@ -16,7 +16,7 @@ static const char words[LOAD_WORDS][8] = {
     "time", "new", "some", "could", "these", "two",   "may",  "first", "then", "other", "do",   "any",
 };
 
-// Fields of `more` replace those that are always sent; null leaves one out.
+// Fields of `more` replace the fields that are always sent; a field that is null is left out.
 static int merge(json_t *fields, const char *more)
 {
     const char *name;

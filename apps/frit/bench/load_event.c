@@ -210,7 +210,7 @@ static const char *find_end(const char *bytes, size_t n)
     return carriage_return ? carriage_return : line_feed;
 }
 
-static load_feed keep(load_lines *lines, const char *bytes, size_t n)
+static load_feed keep(load_line_reader *lines, const char *bytes, size_t n)
 {
     if (lines->n + n > LOAD_MAX_LINE) return LOAD_FEED_TOO_LONG;
     if (!APP_GROW(lines->bytes, lines->capacity, lines->n + n)) return LOAD_FEED_NO_MEMORY;
@@ -219,7 +219,7 @@ static load_feed keep(load_lines *lines, const char *bytes, size_t n)
     return LOAD_FEED_OK;
 }
 
-load_feed load_lines_feed(load_lines *lines, const char *bytes, size_t n, load_data_fn data, void *ctx)
+load_feed load_line_reader_feed(load_line_reader *lines, const char *bytes, size_t n, load_data_fn data, void *ctx)
 {
     while (n > 0) {
         const char *end = find_end(bytes, n);
@@ -238,8 +238,8 @@ load_feed load_lines_feed(load_lines *lines, const char *bytes, size_t n, load_d
     return LOAD_FEED_OK;
 }
 
-void load_lines_free(load_lines *lines)
+void load_line_reader_free(load_line_reader *lines)
 {
     free(lines->bytes);
-    *lines = (load_lines){0};
+    *lines = (load_line_reader){0};
 }

@@ -42,7 +42,7 @@ struct client {   // a connection, and the request that it has
     char *body;
     size_t body_size;
     cli_text reply;   // if it is no stream
-    load_lines lines;
+    load_line_reader lines;
     load_answer answer;
     long status;    // of HTTP; 0: not known yet
     double heard;   // when bytes came last
@@ -106,7 +106,7 @@ static size_t take_bytes(char *bytes, size_t size, size_t n, void *ctx)
         if (c->reply.n + n_bytes <= MAX_BODY) cli_text_add(&c->reply, bytes, n_bytes);
         return n_bytes;
     }
-    const load_feed fed = load_lines_feed(&c->lines, bytes, n_bytes, take_data, c);
+    const load_feed fed = load_line_reader_feed(&c->lines, bytes, n_bytes, take_data, c);
     if (fed == LOAD_FEED_NO_MEMORY) c->s->is_out_of_memory = true;
     if (fed == LOAD_FEED_TOO_LONG) fail(c, "event is too long", "a line has more than 1 MiB", 64);
     return fed == LOAD_FEED_OK ? n_bytes : 0;
@@ -276,7 +276,7 @@ static int run_streams(served *s, cli_progress *progress)
         finish_ended(s);
         end_silent(s);
         if (s->is_out_of_memory) return cli_no_memory();
-        if (cli_stops() || !cli_progress_step(progress, (double)s->queue.n_ended / s->load->n_requests))
+        if (cli_should_stop() || !cli_progress_step(progress, (double)s->queue.n_ended / s->load->n_requests))
             return CLI_INTERRUPTED;
         if (s->queue.n_ended == s->load->n_requests || load_queue_is_due(&s->queue, now_of(s))) continue;
         curl_multi_poll(s->multi, NULL, 0, (int)(1e3 * load_queue_wait(&s->queue, now_of(s), 0.1)), NULL);
@@ -331,7 +331,7 @@ static void close_served(void *ctx)
         curl_easy_cleanup(c->curl);
         free(c->body);
         free(c->reply.data);
-        load_lines_free(&c->lines);
+        load_line_reader_free(&c->lines);
         load_answer_free(&c->answer);
         free(c);
     }

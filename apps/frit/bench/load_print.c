@@ -67,26 +67,25 @@ static void print_table(bench_column *columns, size_t n, table_row *rows, size_t
 static void print_rates(const load_report *report)
 {
     load_result *r = report->result;
-    bench_column columns[] = {{.title = "done"},          {.title = "failed"},          {.title = "seconds"},
-                              {.title = "tokens in"},     {.title = "tokens out"},      {.title = "most at once"},
-                              {.title = "requests/s"},    {.title = "output tokens/s"}, {.title = "best second"},
-                              {.title = "total tokens/s"}};
-    table_row row;
     const struct {
-        const char *format;
+        const char *title, *format;
         double value;
-    } values[] = {{"%.0f", (double)r->n_done},
-                  {"%.0f", (double)r->n_failed},
-                  {"%.2f", r->seconds},
-                  {"%.0f", (double)r->n_in},
-                  {"%.0f", (double)r->n_out},
-                  {"%.0f", (double)r->most_running},
-                  {"%.2f", rate_of(r, r->n_done)},
-                  {"%.2f", rate_of(r, r->n_out)},
-                  {"%.0f", load_result_peak(r)},
-                  {"%.2f", rate_of(r, r->n_in + r->n_out)}};
-    for (size_t i = 0; i < CLI_COUNT(values); i++)
+    } values[] = {{"done", "%.0f", (double)r->n_done},
+                  {"failed", "%.0f", (double)r->n_failed},
+                  {"seconds", "%.2f", r->seconds},
+                  {"tokens in", "%.0f", (double)r->n_in},
+                  {"tokens out", "%.0f", (double)r->n_out},
+                  {"most at once", "%.0f", (double)r->most_running},
+                  {"requests/s", "%.2f", rate_of(r, r->n_done)},
+                  {"output tokens/s", "%.2f", rate_of(r, r->n_out)},
+                  {"peak tokens/s", "%.0f", load_result_peak(r)},
+                  {"total tokens/s", "%.2f", rate_of(r, r->n_in + r->n_out)}};
+    bench_column columns[CLI_COUNT(values)];
+    table_row row;
+    for (size_t i = 0; i < CLI_COUNT(values); i++) {
+        columns[i] = (bench_column){.title = values[i].title};
         snprintf(row.cells[i], sizeof row.cells[i], values[i].format, values[i].value);
+    }
     print_table(columns, CLI_COUNT(columns), &row, 1);
 }
 
@@ -114,7 +113,7 @@ static void print_times(const load_report *report)
 static void print_errors(const load_result *result)
 {
     bench_column columns[] = {
-        {.title = "error", .left = true}, {.title = "requests"}, {.title = "the first", .left = true}};
+        {.title = "error", .left = true}, {.title = "requests"}, {.title = "first message", .left = true}};
     if (result->n_errors == 0) return;
     cli_print("\n");
     for (int i = 0; i < result->n_errors; i++) bench_table_widen(&columns[0], result->errors[i].kind);
@@ -148,7 +147,10 @@ static void print_heading(const load_report *report)
 static void print_remarks(const load_report *report)
 {
     const load_result *r = report->result;
-    cli_print("\nTokens are counted by %s.", counted_by(report));
+    const char *by = counted_by(report);
+    cli_print("\nTokens are counted by %s.", strcmp(by, "usage") == 0    ? "the server's usage fields"
+                                             : strcmp(by, "events") == 0 ? "events of the stream"
+                                                                         : by);
     if (r->n_cached > 0) cli_print(" %lld tokens of prompts came from a cache.", (long long)r->n_cached);
     if (r->client_cores >= 0) cli_print(" This program used %.2f of a core.", r->client_cores);
     if (r->n_short > 0)
@@ -177,22 +179,22 @@ static void set_pair(double pair[2], load_series *series)
     pair[1] = s.p99;
 }
 
-load_line load_line_of(const load_report *report)
+load_summary_row load_summary_row_of(const load_report *report)
 {
     load_result *r = report->result;
-    load_line line = {.n_at_once = report->load->n_at_once,
-                      .round = report->load->round,
-                      .n_failed = r->n_failed,
-                      .requests = rate_of(r, r->n_done),
-                      .output = rate_of(r, r->n_out),
-                      .total = rate_of(r, r->n_in + r->n_out)};
+    load_summary_row line = {.n_at_once = report->load->n_at_once,
+                             .round = report->load->round,
+                             .n_failed = r->n_failed,
+                             .requests = rate_of(r, r->n_done),
+                             .output = rate_of(r, r->n_out),
+                             .total = rate_of(r, r->n_in + r->n_out)};
     set_pair(line.ttft, &r->ttft);
     set_pair(line.tpot, &r->tpot);
     set_pair(line.itl, &r->itl);
     return line;
 }
 
-void load_print_lines(const load_line *lines, size_t n)
+void load_print_summary(const load_summary_row *lines, size_t n)
 {
     bench_column columns[] = {{.title = "at once"},         {.title = "round"},
                               {.title = "failed"},          {.title = "requests/s"},
@@ -202,7 +204,7 @@ void load_print_lines(const load_line *lines, size_t n)
                               {.title = "ITL median ms"},   {.title = "p99"}};
     table_row *rows = calloc(n, sizeof *rows);
     for (size_t i = 0; i < n && rows; i++) {
-        const load_line *l = &lines[i];
+        const load_summary_row *l = &lines[i];
         const double values[] = {l->requests,      l->output,        l->total,
                                  1e3 * l->ttft[0], 1e3 * l->ttft[1], 1e3 * l->tpot[0],
                                  1e3 * l->tpot[1], 1e3 * l->itl[0],  1e3 * l->itl[1]};

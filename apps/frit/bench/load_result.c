@@ -83,11 +83,11 @@ static bool add_events(load_result *result, const load_answer *answer, int64_t n
 {
     const double weight = (double)n_out / (double)answer->n_events;
     double at = answer->first;
-    bool good = load_series_add(&result->events, at) && load_series_add(&result->weights, weight);
+    bool good = load_series_add(&result->events, at) && load_series_add(&result->n_arrived, weight);
     for (size_t i = 0; i < answer->gaps.n && good; i++) {
         at += answer->gaps.items[i];
         good = load_series_add(&result->itl, answer->gaps.items[i]) && load_series_add(&result->events, at) &&
-               load_series_add(&result->weights, weight);
+               load_series_add(&result->n_arrived, weight);
     }
     return good;
 }
@@ -133,7 +133,7 @@ double load_result_peak(load_result *result)
         if (result->events.items[i] > last) last = result->events.items[i];
     double *seconds = calloc((size_t)last + 1, sizeof *seconds);
     for (size_t i = 0; i < result->events.n && seconds; i++)
-        seconds[(size_t)result->events.items[i]] += result->weights.items[i];
+        seconds[(size_t)result->events.items[i]] += result->n_arrived.items[i];
     for (size_t i = 0; i <= (size_t)last && seconds; i++)
         if (seconds[i] > most) most = seconds[i];
     free(seconds);
@@ -148,6 +148,6 @@ void load_result_free(load_result *result)
     free_series(&result->itl);
     free_series(&result->e2el);
     free_series(&result->events);
-    free_series(&result->weights);
+    free_series(&result->n_arrived);
     *result = (load_result){0};
 }

@@ -40,7 +40,7 @@ static const frit_option *chat_rows(size_t *n_rows)
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(chat_options, load),
          .metavar = "FILE",
-         .help = "go on with a conversation that was saved"},
+         .help = "continue a conversation that was saved"},
         {.name = "session",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(chat_options, session),
@@ -51,7 +51,7 @@ static const frit_option *chat_rows(size_t *n_rows)
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(chat_options, variables),
          .metavar = "JSON",
-         .help = "what the template is told besides, as in '{\"enable_thinking\": false}'"},
+         .help = "variables for the chat template, a JSON object, as '{\"enable_thinking\": false}'"},
         {.name = "n-predict",
          .letter = 'n',
          .aliases = "predict",
@@ -65,7 +65,7 @@ static const frit_option *chat_rows(size_t *n_rows)
         {.name = "no-context-shift",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(chat_options, no_context_shift),
-         .help = "end an answer where the context is full; without it the oldest turns leave"},
+         .help = "end an answer where the context is full; without it the oldest turns are dropped"},
         {.name = "verbose",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(chat_options, verbose),
@@ -130,7 +130,8 @@ static int converse(chat *c)
     bool warned = false;   // an interrupt was reported; the next one ends the program
     int code = CLI_DONE;
     if (c->interactive) greet(c);
-    while (!c->leaves && !cli_ends() && cli_flush() && (code == CLI_DONE || (c->interactive && code == CLI_FAILED))) {
+    while (!c->leaves && !cli_was_told_to_end() && cli_flush() &&
+           (code == CLI_DONE || (c->interactive && code == CLI_FAILED))) {
         char *text;
         bool was_empty = false;
         chat_key key = chat_input_read(c->input, c->draft, &text, &was_empty);
@@ -138,7 +139,7 @@ static int converse(chat *c)
         c->draft = NULL;
         if (key == CHAT_KEY_END) break;
         if (key == CHAT_KEY_INTERRUPT) {
-            if (!c->interactive || cli_ends()) return CLI_INTERRUPTED;
+            if (!c->interactive || cli_was_told_to_end()) return CLI_INTERRUPTED;
             if (warned && was_empty) break;
             chat_say(was_empty ? "\nCtrl-C once more leaves" : "");
             warned = was_empty;
@@ -150,7 +151,7 @@ static int converse(chat *c)
         free(text);
     }
     if (c->interactive && !c->leaves) putchar('\n');
-    return code == CLI_DONE && (cli_ends() || !cli_flush()) ? CLI_INTERRUPTED : code;
+    return code == CLI_DONE && (cli_was_told_to_end() || !cli_flush()) ? CLI_INTERRUPTED : code;
 }
 
 static int open_session(chat *c, const cli_adapters *adapters)

@@ -34,8 +34,8 @@ typedef struct chat_view chat_view;
 
 // `fancy`: a terminal with colours. `columns`: width at which lines break between words; 0: lines do not break.
 chat_view *chat_view_new(FILE *out, bool fancy, int columns);
-void chat_view_add(chat_view *view, bool reasons, const char *text, size_t n);   // text of the answer, or of its
-                                                                                 // reasoning
+void chat_view_add(chat_view *view, bool is_reasoning, const char *text, size_t n);   // text of the answer, or of its
+                                                                                      // reasoning
 void chat_view_call(chat_view *view, const char *name, const char *arguments);
 // Redraws the answer after the terminal's size changed, if all of the answer is on the screen.
 void chat_view_resize(chat_view *view, int columns, int rows);
@@ -72,7 +72,7 @@ typedef struct chat {
     char *kept_text;   // text that the sampling options borrow
     // Figures of the last answer.
     size_t n_prompt, n_kept, n_answer;
-    size_t n_turns_left;   // turns that were removed and not reported yet
+    size_t n_turns_unreported;   // turns that were removed and not reported yet
     double prompt_s, answer_s;
     bool interrupted;
 } chat;
@@ -117,7 +117,8 @@ void chat_room_say(chat *c);   // reports the turns that were removed since the 
 
 // Returns word i that may follow "/" (`after` is NULL) or a command's name; NULL past the end.
 const char *chat_command_word(const char *after, size_t i);
-// Runs "/name rest". Returns CLI_DONE, also if the command printed an error, or CLI_NO_MEMORY.
+bool chat_command_takes_file(const char *name);
+// Runs "/name rest". Returns an exit code: CLI_DONE also if the command printed an error.
 int chat_command_run(chat *c, const char *text);
 // Saves the conversation with tools and variables. On failure, an existing file stays unchanged.
 int chat_file_save(const chat *c, const char *path);

@@ -9,6 +9,7 @@
 typedef struct command {
     const char *name, *usage, *help;
     int (*run)(chat *c, char *rest);   // `rest`: without spaces around it; may be changed
+    bool takes_file;                   // `rest` begins with the name of a file
 } command;
 
 void chat_say(const char *format, ...)
@@ -141,6 +142,9 @@ static void print_value(const frit_option *row, const void *fields, char *out, s
     uint64_t u;
     const char *text;
     switch (row->type) {
+    case FRIT_OPTION_FLAG:
+        snprintf(out, size, "%s", *(const bool *)at ? "on" : "off");
+        return;
     case FRIT_OPTION_INT:
         memcpy(&i, at, sizeof i);
         snprintf(out, size, "%d", i);
@@ -369,7 +373,7 @@ void chat_say_stats(const chat *c)
     frit_engine_get_info(c->engine, &info);
     const size_t n = frit_session_length(c->session);
     double n_steps = c->n_answer > 1 ? (double)c->n_answer - 1 : 0;
-    chat_say("  prompt   %6zu tokens were there from the last turn\n"
+    chat_say("  prompt   %6zu tokens were kept from the last turn\n"
              "           %6zu tokens were run in %.2f s, %.1f tokens/s\n"
              "  answer   %6zu tokens in %.2f s, %.1f tokens/s\n"
              "  context  %6zu of %d tokens, %.0f %%",
@@ -399,21 +403,21 @@ static int run_exit(chat *c, char *rest)
 static int run_help(chat *c, char *rest);   // it shows the table
 
 static const command commands[] = {
-    {"help", "", "this list", run_help},
-    {"system", "[TEXT | -]", "show, set or remove the system message", run_system},
-    {"set", "[NAME VALUE]", "change how answers are sampled", run_set},
-    {"show", "[settings | ...]", "settings, messages, system, prompt, model", run_show},
-    {"save", "FILE", "write the conversation as JSON", run_save},
-    {"load", "FILE", "go on with one that was written", run_load},
-    {"clear", "", "forget all but the system message", run_clear},
-    {"regen", "", "answer the last message again", run_regen},
-    {"edit", "[TEXT]", "the last message, or this, in $EDITOR; then ask it", run_edit},
-    {"undo", "", "take the last message and its answer back", run_undo},
-    {"tokens", "[TEXT]", "how many tokens the conversation, or a text, has", run_tokens},
-    {"stats", "", "tokens, speed and context of the last answer", run_stats},
-    {"tools", "[FILE | -]", "show, set or remove the tools that the model is told of", run_tools},
-    {"read", "FILE [QUESTION]", "ask with what stands in a file", run_read},
-    {"exit", "", "leave", run_exit},
+    {"help", "", "this list", run_help, false},
+    {"system", "[TEXT | -]", "show, set or remove the system message", run_system, false},
+    {"set", "[NAME VALUE]", "change how answers are sampled", run_set, false},
+    {"show", "[settings | ...]", "settings, messages, system, prompt, model", run_show, false},
+    {"save", "FILE", "write the conversation as JSON", run_save, true},
+    {"load", "FILE", "continue a conversation that /save wrote", run_load, true},
+    {"clear", "", "forget all but the system message", run_clear, false},
+    {"regen", "", "answer the last message again", run_regen, false},
+    {"edit", "[TEXT]", "edit the last message, or TEXT, in $VISUAL or $EDITOR, and ask it", run_edit, false},
+    {"undo", "", "take the last message and its answer back", run_undo, false},
+    {"tokens", "[TEXT]", "how many tokens the conversation, or a text, has", run_tokens, false},
+    {"stats", "", "tokens, speed and context of the last answer", run_stats, false},
+    {"tools", "[FILE | -]", "show, set or remove the tools that the model is told of", run_tools, true},
+    {"read", "FILE [QUESTION]", "ask about the contents of a file", run_read, true},
+    {"exit", "", "leave", run_exit, false},
 };
 enum { N_COMMANDS = CLI_COUNT(commands) };
 
@@ -429,6 +433,13 @@ const char *chat_command_word(const char *after, size_t i)
     return i - n_rows < CLI_COUNT(others) ? others[i - n_rows] : NULL;
 }
 
+bool chat_command_takes_file(const char *name)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0) return commands[i].takes_file;
+    return false;
+}
+
 static int run_help(chat *c, char *rest)
 {
     (void)c, (void)rest;
@@ -436,7 +447,7 @@ static int run_help(chat *c, char *rest)
         chat_say("  /%-8s %-20s %s", commands[i].name, commands[i].usage, commands[i].help);
     chat_say("Three quotes (\"\"\") begin and end a message of several lines; // begins one with a slash.\n"
              "Tab completes commands, settings and names of files.\n"
-             "Ctrl-C stops an answer, a second one leaves; so does Ctrl-D.");
+             "Ctrl-C stops an answer; a second Ctrl-C, or Ctrl-D, leaves.");
     return CLI_DONE;
 }
 
@@ -448,19 +459,21 @@ int chat_command_run(chat *c, const char *text)
     *end = 0;
     for (size_t n = strlen(rest); n > 0 && strchr(" \t\n", rest[n - 1]);) rest[--n] = 0;
     const char *names[CLI_COUNT(commands)];
-    int code = CLI_FAILED;
+    int code = CLI_DONE;
+    bool is_found = false;
     for (size_t i = 0; i < N_COMMANDS; i++) {
         names[i] = commands[i].name;
-        if (strcmp(copy, names[i]) == 0) code = commands[i].run(c, rest);
+        if (strcmp(copy, names[i]) != 0) continue;
+        is_found = true;
+        code = commands[i].run(c, rest);
     }
-    if (code == CLI_FAILED) {
+    if (!is_found) {
         const char *nearest = frit_name_nearest(copy, names, N_COMMANDS);
         if (nearest)
             chat_say("no command /%s; did you mean /%s?", copy, nearest);
         else
             chat_say("no command /%s; /help lists them, // begins a message with a slash", copy);
-        code = CLI_DONE;
     }
     free(copy);
-    return code;
+    return code == CLI_FAILED ? CLI_DONE : code;   // the command printed the error
 }

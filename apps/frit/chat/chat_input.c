@@ -64,8 +64,8 @@ static void erase_line(EditLine *editor)
     fflush(stdout);
 }
 
-// Reads one byte of the terminal. Returns 0 at its end, -1 for an interrupt. A signal ends the wait; a signal just
-// before it is seen after LOOK_MS.
+// Reads one byte of the terminal. Returns 0 at its end, -1 for an interrupt. A signal ends the wait; a signal that
+// comes just before poll() is noticed LOOK_MS later at most.
 static int read_byte(EditLine *editor, unsigned char *byte)
 {
     enum { LOOK_MS = 250 };
@@ -165,7 +165,6 @@ static unsigned char complete_word(EditLine *editor, const choices *all)
 // Completes commands, their words, and file names.
 static unsigned char complete(EditLine *editor, int key)
 {
-    static const char *const of_files[] = {"read", "save", "load", "tools"};
     const LineInfo *line = el_line(editor);
     const size_t n = (size_t)(line->cursor - line->buffer);
     char typed[256], *word = typed + 1, *end;
@@ -174,8 +173,7 @@ static unsigned char complete(EditLine *editor, int key)
     typed[n] = 0;
     if (!(end = strpbrk(word, " \t"))) return complete_word(editor, &(choices){NULL, word, n - 1});
     *end++ = 0;
-    for (size_t i = 0; i < CLI_COUNT(of_files); i++)
-        if (strcmp(word, of_files[i]) == 0) return _el_fn_complete(editor, key);
+    if (chat_command_takes_file(word)) return _el_fn_complete(editor, key);
     end += strspn(end, " \t");
     return strpbrk(end, " \t") ? CC_ERROR : complete_word(editor, &(choices){word, end, strlen(end)});
 }
@@ -318,7 +316,7 @@ static char *read_line(chat_input *input, const char *prompt, const char *draft)
 {
     input->prompt = prompt;
     input->interrupted = false;
-    if (!cli_ends()) cli_interrupted = 0;
+    if (!cli_was_told_to_end()) cli_interrupted = 0;
     return input->edits ? edit_line(input, draft) : plain_line(input);
 }
 

@@ -16,14 +16,15 @@ void chat_os_make_folder(const char *path)
 int chat_os_run_editor(const char *editor, const char *path)
 {
     int status = -1;
+    cli_text command = {0};
+    cli_text_print(&command, "%s \"$FRIT_EDITED_FILE\"", editor);
     pid_t child = fork();
     if (child == 0) {
-        char command[1024];
         setenv("FRIT_EDITED_FILE", path, 1);
-        snprintf(command, sizeof command, "%s \"$FRIT_EDITED_FILE\"", editor);
-        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        execl("/bin/sh", "sh", "-c", command.data, (char *)NULL);
         _exit(127);
     }
+    free(command.data);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;

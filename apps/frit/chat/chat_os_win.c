@@ -12,7 +12,9 @@ void chat_os_make_folder(const char *path)
 
 int chat_os_run_editor(const char *editor, const char *path)
 {
-    char command[1024];
-    snprintf(command, sizeof command, "%s \"%s\"", editor, path);
-    return system(command);
+    cli_text command = {0};
+    cli_text_print(&command, "%s \"%s\"", editor, path);
+    const int code = system(command.data);
+    free(command.data);
+    return code;
 }

@@ -170,13 +170,13 @@ static void take_parts(answering *a)
 {
     frit_part part;
     while (frit_turn_next(a->turn, &part)) {
-        bool reasons = part.kind == FRIT_PART_REASONING;
+        bool is_reasoning = part.kind == FRIT_PART_REASONING;
         if (part.kind == FRIT_PART_CALL) {
             take_call(a, &part);
             continue;
         }
-        chat_view_add(a->view, reasons, part.text, part.n_bytes);
-        cli_text_add(reasons ? &a->reasoning : &a->content, part.text, part.n_bytes);
+        chat_view_add(a->view, is_reasoning, part.text, part.n_bytes);
+        cli_text_add(is_reasoning ? &a->reasoning : &a->content, part.text, part.n_bytes);
     }
 }
 
@@ -326,7 +326,7 @@ static int generate(chat *c, frit_turn *turn)
 
 int chat_talk_answer(chat *c)
 {
-    if (!cli_ends()) cli_interrupted = 0;
+    if (!cli_was_told_to_end()) cli_interrupted = 0;
     if (c->interactive) cli_hold_keys(!c->edits);
     size_t n = 0;
     frit_turn *turn = NULL;
@@ -347,6 +347,6 @@ int chat_talk_answer(chat *c)
     if (code != CLI_DONE) free(chat_talk_drop_turn(c));   // the question is removed and the conversation continues
     frit_turn_free(turn);
     cli_release_keys();
-    if (!cli_ends()) cli_interrupted = 0;
+    if (!cli_was_told_to_end()) cli_interrupted = 0;
     return code;
 }

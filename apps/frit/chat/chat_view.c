@@ -28,8 +28,8 @@ typedef struct event {   // text that was shown, to redraw it on a terminal of a
 } event;
 
 typedef struct state {
-    bool reasons;   // the text is reasoning
-    bool begun;     // something has been shown
+    bool is_reasoning;   // the text is reasoning
+    bool begun;          // something has been shown
 
     style want, shown;
     char held[HELD_BYTES];   // characters that may be part of a mark
@@ -85,7 +85,7 @@ static void put_style(chat_view *view)
 {
     char sequence[32] = "\033[0";
     style want = view->s.want;
-    want.dim |= view->s.reasons;
+    want.dim |= view->s.is_reasoning;
     want.bold |= view->s.heading;
     if (!view->fancy || memcmp(&want, &view->s.shown, sizeof want) == 0) return;
     view->s.shown = want;
@@ -124,7 +124,7 @@ static void put_held(chat_view *view)
     view->s.n_held = 0;
 }
 
-// Sets the indent of continued lines to the column of the first line's text, after one more blank.
+// Lines that continue this one are indented to where its text begins: one blank after the mark that was just shown.
 static void hang(chat_view *view, const char *mark)
 {
     char prefix[CLI_WRAP_PREFIX];
@@ -297,24 +297,24 @@ static void end_part(chat_view *view, const char *between)
     if (view->fancy) end_marks(view, 0);
     view->s.heading = view->s.fence = view->s.fence_line = view->s.drops_space = false;
     view->s.want = (style){0};
-    view->s.reasons = false;
+    view->s.is_reasoning = false;
     put_text(view, between);
     view->s.line_start = view->s.line_empty = true;
     view->s.number = NUMBER_POSSIBLE;
     view->s.before = '\n';
 }
 
-static void set_reasons(chat_view *view, bool reasons)
+static void set_reasoning(chat_view *view, bool is_reasoning)
 {
-    if (reasons == view->s.reasons) return;
-    if (view->s.begun) end_part(view, view->fancy || reasons ? "\n\n" : "\n</think>\n\n");
-    if (reasons && !view->fancy) put_text(view, "<think>\n");
-    view->s.reasons = reasons;
+    if (is_reasoning == view->s.is_reasoning) return;
+    if (view->s.begun) end_part(view, view->fancy || is_reasoning ? "\n\n" : "\n</think>\n\n");
+    if (is_reasoning && !view->fancy) put_text(view, "<think>\n");
+    view->s.is_reasoning = is_reasoning;
 }
 
-static void show_text(chat_view *view, bool reasons, const char *text, size_t n)
+static void show_text(chat_view *view, bool is_reasoning, const char *text, size_t n)
 {
-    set_reasons(view, reasons);
+    set_reasoning(view, is_reasoning);
     view->s.begun = true;
     for (size_t i = 0; i < n && view->fancy; i++) show_byte(view, text[i]);
     if (!view->fancy) put_bytes(view, text, n);
@@ -322,7 +322,7 @@ static void show_text(chat_view *view, bool reasons, const char *text, size_t n)
 
 static void show_call(chat_view *view, const char *name, const char *arguments)
 {
-    set_reasons(view, false);
+    set_reasoning(view, false);
     if (view->s.begun) end_part(view, "\n");
     view->s.begun = true;
     if (view->fancy) {
@@ -370,11 +370,11 @@ static void note_event(chat_view *view, event_kind kind, const char *text, size_
     events[view->n_events++] = (event){kind, view->n_log};
 }
 
-void chat_view_add(chat_view *view, bool reasons, const char *text, size_t n)
+void chat_view_add(chat_view *view, bool is_reasoning, const char *text, size_t n)
 {
     if (n == 0) return;
-    note_event(view, reasons ? EVENT_REASONING : EVENT_TEXT, text, n);
-    show_text(view, reasons, text, n);
+    note_event(view, is_reasoning ? EVENT_REASONING : EVENT_TEXT, text, n);
+    show_text(view, is_reasoning, text, n);
     show_now(view);
 }
 
@@ -416,8 +416,8 @@ void chat_view_resize(chat_view *view, int columns, int rows)
 void chat_view_end(chat_view *view)
 {
     if (view->fancy) end_marks(view, 0);
-    if (view->s.reasons && !view->fancy) put_text(view, "\n</think>");
-    view->s.reasons = view->s.heading = view->s.fence = false;
+    if (view->s.is_reasoning && !view->fancy) put_text(view, "\n</think>");
+    view->s.is_reasoning = view->s.heading = view->s.fence = false;
     view->s.want = (style){0};
     put_style(view);
     cli_wrap_flush(&view->wrap);
@@ -428,7 +428,7 @@ void chat_view_stop(chat_view *view)
 {
     cli_wrap_clear(&view->wrap);
     view->s.n_held = 0;
-    view->s.reasons = view->s.heading = view->s.fence = false;
+    view->s.is_reasoning = view->s.heading = view->s.fence = false;
     view->s.want = (style){0};
     if (view->fancy) fputs("\033[0m", view->out);
     fflush(view->out);

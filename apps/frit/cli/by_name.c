@@ -36,7 +36,7 @@ int cli_read_hub(hub_settings *settings)
     return cli_report_hub(hub_settings_read(settings));
 }
 
-// Reads a name. Where no path is possible, ORG/REPO and MODEL:TAG mean the same as in other programs.
+// Reads a name. The argument must be a name, so ORG/REPO and MODEL:TAG are understood too, as other programs do.
 static int read_name(const cli_common *common, const hub_settings *settings, const char *text, hub_name *name)
 {
     hub_path guess;
@@ -75,7 +75,7 @@ int cli_each_name(const cli_common *common, cli_name_fn fn, const void *args)
     return code;
 }
 
-uint64_t cli_free_memory(void)
+uint64_t cli_free_memory_bytes(void)
 {
     frit_model *model = NULL;
     frit_estimate *estimate = NULL;
@@ -223,14 +223,14 @@ static int fetch(const cli_common *common, const hub_settings *settings, const h
     const hub_pull pull = {.settings = settings,
                            .typed = text,
                            .watch = cli_transfer_watch(&transfer),
-                           .room_bytes = name->part[0] ? 0 : cli_free_memory()};
+                           .room_bytes = name->part[0] ? 0 : cli_free_memory_bytes()};
     cli_note(common, "%s is not on this machine: fetching it", text);
     const hub_status status = name->source->pull(&pull, name, path);
     cli_transfer_end(&transfer);
     return cli_report_hub(status);
 }
 
-int cli_refuse_name(const char *text, bool is_model, char **path)
+int cli_name_or_path(const char *text, bool is_model, char **path)
 {
     static const char *const kinds[] = {"hf:the repository of the Hugging Face hub", "ollama:the model of ollama",
                                         "lmstudio:the model of LM Studio"};
@@ -248,8 +248,8 @@ int cli_refuse_name(const char *text, bool is_model, char **path)
                  "ollama:%s; 'frit list' shows what is here",
                  text, strchr(text, ' ') ? "MODEL:TAG" : text);
     else   // a path; opening it reports any error
-        *path = strdup(text);
-    return *path ? CLI_DONE : CLI_BAD_MODEL;
+        return (*path = strdup(text)) ? CLI_DONE : cli_no_memory();
+    return CLI_BAD_MODEL;
 }
 
 static int find_named(const cli_common *common, const char *text, bool is_model, char **path)
@@ -261,7 +261,7 @@ static int find_named(const cli_common *common, const char *text, bool is_model,
     hub_status status = HUB_OK;
     if (code == CLI_DONE) status = hub_name_read(settings, text, name);
     if (status == HUB_E_NOT_FOUND)
-        code = cli_refuse_name(text, is_model, path);
+        code = cli_name_or_path(text, is_model, path);
     else if (status != HUB_OK)
         code = cli_report_hub(status);
     if (code == CLI_DONE && status == HUB_OK) {
@@ -300,7 +300,7 @@ int cli_find_file(const cli_common *common, const char *text, char **path)
 
 // ---------------------------------------------------------------------------------------- arguments
 
-bool cli_is_model_name(const char *text)
+bool cli_is_model_path(const char *text)
 {
     static const char *const endings[] = {".gguf", ".safetensors"};
     const size_t n = strlen(text);

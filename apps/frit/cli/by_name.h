@@ -32,8 +32,8 @@ const char *cli_named(const cli_common *common);
 // Calls fn for each name on the command line, `text`, until one fails. Returns an exit code after printing any error.
 typedef int (*cli_name_fn)(const void *args, const hub_settings *settings, const hub_name *name, const char *text);
 int cli_each_name(const cli_common *common, cli_name_fn fn, const void *args);
-// For a text that is neither a path nor one of frit's names. If other programs would read it as a model's name, fails
-// and prints frit's name for the model. Otherwise *path becomes the text, to be opened as a path.
-int cli_refuse_name(const char *text, bool is_model, char **path);
-// The free memory of the device that has the most; 0: unknown.
-uint64_t cli_free_memory(void);
+// For a text that is neither an existing path nor one of frit's names. If other programs would read it as a model's
+// name, fails and prints frit's name for the model. Otherwise *path becomes the text, malloc'd, to be opened as a path.
+int cli_name_or_path(const char *text, bool is_model, char **path);
+// The free memory of the device that has the most; 0: unknown. Opens the bundled model to ask an engine for it.
+uint64_t cli_free_memory_bytes(void);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // frit/cli/cli.h: functions that the commands of frit share.
 //
-// A command is a row in commands.c and a file of its own: option groups and a run function. Options are rows; the
-// parser (parse_options.c), help, man page and completions (help.c) and environment names all read the same rows.
+// A command is a row in commands.c and a file of its own: option groups and a run function. Options are rows, which the
+// parser (parse_options.c), help and man page (help.c), completions (completions.c) and names of variables all read.
 // Precedence is command line, then environment (FRIT_TOP_K for --top-k), then the row's default. All output other than
-// answers goes to stderr. Symbols of the program start with cli_; the library is used only through frit.h.
+// answers goes to stderr. Symbols that commands share start with cli_; a folder's own start with its name (bench_,
+// chat_). The library is used only through frit.h and frit_tools.h.
 #pragma once
 #include "common/shift.h"
 #include "frit_tools.h"
@@ -134,7 +135,7 @@ bool cli_exit_on_signal(bool yes);
 // that a network disk may delay for a long time. No effect in other threads.
 void cli_begin_wait(void);
 void cli_end_wait(void);
-bool cli_ends(void);                     // a signal other than Ctrl-C was received
+bool cli_was_told_to_end(void);          // a signal other than Ctrl-C was received
 bool cli_is_piped(void);                 // stdin is a pipe or a file; not a terminal, a device or a socket
 bool cli_input_is_late(int seconds);     // stdin gave neither data nor its end for this time
 char *cli_real_path(const char *path);   // without symbolic links, malloc'd; NULL if it does not exist
@@ -148,7 +149,7 @@ char *cli_program_folder(void);   // the folder of the running program, malloc'd
 // Flushes stdio's buffer. If the output cannot be written, returns false, now and in later calls. The command then
 // stops (cli_interrupted), and cli_end_output prints the error.
 bool cli_flush(void);
-bool cli_stops(void);           // a signal was received, or the output cannot be written
+bool cli_should_stop(void);     // a signal was received, or the output cannot be written
 int cli_end_output(int code);   // closes stdout; returns the exit code of the process
 struct json_t;
 int cli_print_json(struct json_t *value, size_t flags);   // with a newline; takes the reference. NULL: out of memory
@@ -219,9 +220,9 @@ void cli_count_text(int64_t n, char out[32]);         // "29.4 M"
 int cli_find_model(const cli_common *common, const char *text, char **path);
 int cli_find_file(const cli_common *common, const char *text, char **path);   // cli_find_model for a file other than a
                                                                               // model
-// True if an argument names a model and is not a prompt: it is a model's file, or has the form of a model's name or
-// path.
-bool cli_is_model_name(const char *text);
+// True if the argument ends like a model's file, is a GGUF file, or is a folder with a slash in its path. Names
+// (hf:ORG/REPO) are told by hub_is_name.
+bool cli_is_model_path(const char *text);
 // Opens the named model, or the bundled one. Returns an exit code after printing any error, also if two models are
 // named.
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
@@ -302,7 +303,7 @@ typedef struct cli_text {   // malloc'd bytes
 int cli_read_file(const char *path, cli_text *out);   // reads a text; "-": stdin. Removes a byte order mark
 // Reads a file as JSON; `flags` are Jansson's. Returns an exit code after printing any error; *out is then NULL.
 int cli_read_json(const char *path, size_t flags, struct json_t **out);
-// Rounding a GGUF file made from `source` again (refine.c): the options of frit quantize, and the work.
+// refine.c: rounds the weights of a GGUF file again, with `source`, from which it was made.
 typedef struct cli_refine_options {
     const char *file;   // "own": the model writes the text
     bool fast, verbose;
@@ -311,10 +312,10 @@ const frit_option *cli_refine_rows(size_t *n_rows);
 bool cli_refine_reads(const cli_refine_options *options);   // true if `file` is a path
 
 typedef struct cli_refine_job {
-    const cli_text *text;   // NULL: `tokens`, or the model writes n_windows (0: 256)
+    const cli_text *text;   // NULL: `tokens`, or the model writes the text
     const frit_token *tokens;
     size_t n_tokens;
-    int32_t n_windows;   // maximum from the text; 0: all, by default 256
+    int32_t n_windows;   // of the text at most (0: all), or that the model writes (0: 256)
     int32_t n_threads;
     bool by_default;   // a model that cannot be refined is not an error
     bool verbose;

@@ -38,7 +38,7 @@ const frit_option *cli_common_rows(size_t *n_rows)
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(cli_common, model),
          .metavar = "FILE",
-         .help = "the model, a file or a name, where it is not the first argument"},
+         .help = "the model, a file or a name, if it is not the first argument"},
         {.name = "hf-repo",
          .letters = "hf",
          .type = FRIT_OPTION_TEXT,
@@ -114,7 +114,7 @@ int cli_unknown_command(const char *name)
 static const cli_command *meant(int argc, char **argv)
 {
     const bool is_option = argv[1][0] == '-';
-    if (is_option ? !cli_takes_option(&cli_command_run, argv[1]) : !cli_is_model_name(argv[1]) && !hub_is_name(argv[1]))
+    if (is_option ? !cli_takes_option(&cli_command_run, argv[1]) : !cli_is_model_path(argv[1]) && !hub_is_name(argv[1]))
         return NULL;
     const bool is_alone = is_option ? argc == 3 && argv[1][1] != 'p' && argv[1][1] != 'f' : argc == 2;
     return is_alone && isatty(STDIN_FILENO) ? &cli_command_chat : &cli_command_run;

@@ -51,7 +51,7 @@ static bool add(reader *r, const char *key, const char *value)
     return true;
 }
 
-// Finds a '#' at the beginning or after a blank, outside a value in quotes.
+// Finds the '#' that begins a comment: at `begin`, or after a blank. The text has no quotes.
 static char *find_comment(char *begin, char *end)
 {
     for (char *at = begin; at < end; at++)
@@ -117,10 +117,10 @@ bool cli_config_parse(cli_config *out, char *text, size_t n, int *line, char sen
     const char *encoding = app_foreign_encoding(text, n);
     *line = 1;
     if (encoding) return refuse(&r, "found text in %s, expected UTF-8", encoding);
-    for (bool good = true; at < n && good;) {
+    while (at < n) {
         char *newline = memchr(text + at, '\n', n - at), *end = newline ? newline : text + n;
         r.line++;
-        good = read_line(&r, text + at, end);
+        const bool good = read_line(&r, text + at, end);
         at = (size_t)(end - text) + 1;
         *line = r.line;
         if (!good) return false;

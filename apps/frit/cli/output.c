@@ -27,7 +27,7 @@ bool cli_flush(void)
     return false;
 }
 
-bool cli_stops(void)
+bool cli_should_stop(void)
 {
     return cli_interrupted || ferror(stdout);
 }

@@ -30,7 +30,7 @@ static const frit_option *logits_rows(size_t *n_rows)
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(logits_options, decoder_ids),
          .metavar = "1,2,3",
-         .help = "of encoder-decoders: the tokens of the decoder, whose logits are written; --ids are the encoder's"},
+         .help = "encoder-decoders: token ids for the decoder, whose logits are written; --ids: for the encoder"},
         {.name = "output",
          .letter = 'o',
          .type = FRIT_OPTION_TEXT,

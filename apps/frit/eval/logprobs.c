@@ -19,7 +19,7 @@ const frit_option *cli_logprobs_rows(size_t *n_rows)
          .max = 256,
          .fallback = "-1",
          .metavar = "N",
-         .help = "then say how likely each token of the answer was, and the N likeliest in its place (to stderr); "
+         .help = "after the answer, print how likely each token was, and the N likeliest in its place (to stderr); "
                  "there is no speculation then; -1: no"},
         {.name = "prompt-logprobs",
          .type = FRIT_OPTION_INT,
@@ -28,7 +28,7 @@ const frit_option *cli_logprobs_rows(size_t *n_rows)
          .max = 256,
          .fallback = "-1",
          .metavar = "N",
-         .help = "the same of the prompt's tokens; all of it runs then"},
+         .help = "likewise for the tokens of the prompt, which then runs whole, without the cache"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;

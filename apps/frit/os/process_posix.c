@@ -146,7 +146,7 @@ void cli_end_wait(void)
     listener.hears = false;
 }
 
-bool cli_ends(void)
+bool cli_was_told_to_end(void)
 {
     return cli_signal != 0 && cli_signal != SIGINT;
 }

@@ -61,7 +61,7 @@ void cli_end_wait(void)
     cli_exit_on_signal(exited_on_signal);
 }
 
-bool cli_ends(void)
+bool cli_was_told_to_end(void)
 {
     return cli_signal != 0 && cli_signal != SIGINT;
 }

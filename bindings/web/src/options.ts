@@ -29,7 +29,7 @@ export interface ModelOptionValues {
     rope_scaling?: "none" | "linear" | "yarn";
     /** The context is N times the original one (give -c too); 0: as the file says; 0 to 1000000. */
     rope_scale?: number;
-    /** The same as --rope-scale 1/N; 0 to 1000000. */
+    /** As --rope-scale 1/N; 0 to 1000000. */
     rope_freq_scale?: number;
     /** Base of the frequencies of rotation; 0: as the file says; 0 to 1000000000000000. */
     rope_freq_base?: number;
@@ -59,7 +59,7 @@ export interface EngineOptionValues {
     cpu?: string;
     /** Type of cached keys: f16, or f32 with the reference. */
     cache_type_k?: "f32" | "f16" | "bf16" | "fp8" | "q8_0" | "q4_0" | "q4_1" | "iq4_nl" | "q5_0" | "q5_1";
-    /** Type of cached values: the same. */
+    /** Type of cached values; f16, or f32 with the reference. */
     cache_type_v?: "f32" | "f16" | "bf16" | "fp8" | "q8_0" | "q4_0" | "q4_1" | "iq4_nl" | "q5_0" | "q5_1";
     /** Models with states or windows: places that a session can go back to; 0: 2, -1: its beginning; -1 to 8. */
     state_copies?: number;
@@ -71,7 +71,7 @@ export interface EngineOptionValues {
     prompt_budget?: number;
     /** On: context, layers on devices and cache types that are not given are what free memory allows. */
     fit?: "on" | "off";
-    /** The same numbers however a prompt is cut into steps; on the CPU: without AMX. */
+    /** Give equal numbers however a prompt is cut into steps; on the CPU: without AMX. */
     deterministic?: boolean;
     /** Run the graph as it is, without fused operations (slower). */
     no_fuse?: boolean;
@@ -149,7 +149,7 @@ export interface SamplerOptionValues {
     mirostat_tau?: number;
     /** Mirostat: how fast it adapts; 0 to 1. Default: 0.1. */
     mirostat_eta?: number;
-    /** The same seed gives the same text; -1: a random one. Default: -1. */
+    /** Equal seeds give equal texts; -1: a random one. Default: -1. */
     seed?: number;
     /** Add BIAS to the logit of token ID; -inf bans it. */
     logit_bias?: string[];
