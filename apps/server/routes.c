@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The table of routes.
+// The table of routes: method, path, parser of the body (NULL: none), handler, true if a key is needed, protocol,
+// summary for /openapi.json, kind of reply (server_route).
 #include "server/routes.h"
 
 #include "server/api/handlers.h"
@@ -33,7 +34,7 @@ static const server_route routes[] = {
     {"GET",  "/v1/stream/*",         NULL,                      server_show_stream,    true,  &server_openai,
      "Continues a stream whose request had X-Conversation-Id", "text"},
     {"DELETE", "/v1/stream/*",       NULL,                      server_delete_stream,  true,  &server_openai,
-     "Ends such a stream", "object"},
+     "Ends a stream whose request had X-Conversation-Id", "object"},
     {"POST", "/v1/embeddings",       &server_embedding_parser,  server_embed,          true,  &server_openai,
      "Turns texts into vectors", "object"},
     {"POST", "/v1/rerank",           &server_rerank_parser,     server_rerank_texts,   true,  &server_openai,

@@ -118,7 +118,7 @@ static server_model_entry *choose_victim(server_models *m)
 
 static bool is_wanted(const server_models *m, server_model_entry *e)
 {
-    return !m->stop && (e->is_requested || server_waiters_has(m, server_models_model(m, e)));
+    return !m->stop && (e->is_requested || server_waiters_exist(m, server_models_model(m, e)));
 }
 
 // Frees another model for the entry. False: no other is loaded, or the entry is not wanted any more.

@@ -44,7 +44,7 @@ server_waiter *server_waiters_take(server_models *m, const server_model *model)
     return take_waiters(m, is_of_model, model);
 }
 
-bool server_waiters_has(const server_models *m, const server_model *model)
+bool server_waiters_exist(const server_models *m, const server_model *model)
 {
     for (const server_waiter *waiter = m->first; waiter; waiter = waiter->next)
         if (waiter->model == model) return true;
