@@ -32,8 +32,8 @@ enum { PATH_BYTES = 1024, LINE_BYTES = 8192, MAX_FILES = 10000 };
 
 #define BELOW_ENGINE "frit.h frit_tools.h base/ media/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ convert/ "
 
-// The folders that each folder may include. A path belongs to the first row that it starts with; each word is the start
-// of an include, relative to src/. A folder's own name must be in its row.
+// The folders that each folder may include. A path belongs to the first row that it starts with. A word that ends with
+// '/' allows a folder, any other word one header, relative to src/.
 static const struct { const char *folder, *may_include; } layers[] = {
     {"src/base/",         "frit.h frit_tools.h base/"},
     {"src/quant/",        "frit.h base/ quant/"},
@@ -506,14 +506,27 @@ static void describe(file *f, const char *path)
     if (!f->may_include && f->in_src) fault(f, 1, "this folder has no row in the table of layers");
 }
 
+// A help text is read alone, beside the name of its option.
+static void check_help(file *f, const char *line)
+{
+    static const char *const openings[] = {"its ", "the same ", "such ", "of ", "then ", "what "};
+    const char *text = strstr(line, ".help = \"");
+    for (size_t i = 0; text && i < COUNT(openings); i++)
+        if (starts(text + strlen(".help = \""), openings[i]))
+            fault(f, f->n_lines, "a help text begins with '%s'; expected what the option does", openings[i]);
+}
+
 static void check_page(file *f, FILE *in)
 {
     static char line[LINE_BYTES], prose[2 * LINE_BYTES];
+    bool ended = true;
     while (fgets(line, sizeof line, in)) {
+        ended = strchr(line, '\n') != NULL;
         f->n_lines++;
         prose_of_page(line, prose);
         if (f->is_plain) check_words(f, prose);
     }
+    if (!ended) fault(f, f->n_lines, "no line end at the end");
     n_lines_total += f->n_lines;
 }
 
@@ -545,6 +558,7 @@ static void check_file(const char *path, const char *full)
         if (f.is_plain) check_words(&f, prose);
         strip(&f, line, code);
         check_opening(&f, code);
+        check_help(&f, line);
         check_directive(&f, line, code);
         if (f.in_src) check_calls(&f, code);
         if (f.in_src) check_formats(&f, line, code);

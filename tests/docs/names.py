@@ -8,7 +8,7 @@ Documents are README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and the README of 
 and options are in code (`...`), names of targets and tests in commands. docs/log is left out: it records attempts,
 whose code may be gone. Comments are those of src, apps and include. Names of files (`kv.h`, `engine/kv/kv.h`) and
 functions (frit_...) may stand anywhere in them. A name with an asterisk, with `…` or with a word in capitals is a
-pattern, not a name.
+pattern, not a name. The codes of the server's refusals are those in the table of docs/requests.md, with their statuses.
 """
 import os
 import re
@@ -32,10 +32,14 @@ NAMED_TEST = re.compile(r"([a-z]+)/[a-z0-9_]+(?:@\w+)?")
 CTEST = re.compile(r"ctest[^\n`]* -R '?\"?([\w/@.|()\\^-]+)")
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[^/"\']+|.', re.S)
 
+REFUSAL = re.compile(r'server_refuse\(\s*[^,;"]+,\s*(\d+),\s*"(\w+)"')
+CODES = "docs/requests.md"
+
 # Files of other projects, and files that users write.
 OTHERS_FILES = {
     "first.c",       # written in docs/library.md
     "mempolicy.h",   # a header of Linux
+    "jpeglib.h",     # a header of libjpeg
 }
 EXAMPLES = {"frit_thing_verb"}   # the form of a name, in CONTRIBUTING.md
 # Options of other programs that appear without the program's name.
@@ -95,6 +99,7 @@ class Names:
                 self.words.update(re.findall(rf"{PREFIX}\w+", code))
                 self.literals.update(re.findall(r'"-{0,2}([a-z][a-z0-9-]+)[="]', text))
                 self.literals.update(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", code))
+        self.codes = set(re.findall(r'define FRIT_CODE_\w+\s+"(\w+)"', read("include/frit/status.h")))
         self.targets = set(re.findall(r"^([a-z][\w-]*):", read("Makefile"), re.M))
         self.presets = set(re.findall(r'"name": "(\w+)"', read("CMakePresets.json")))
         cmake = read("tests/CMakeLists.txt")
@@ -184,6 +189,23 @@ class Names:
                 yield line, f"'{target}' has no heading '{match[2]}'"
 
 
+    def code_faults(self):
+        """Yields the refusals of the server without a row in the table of codes, and the rows without a refusal."""
+        sources = [read(path) for path in self.paths if path.startswith("apps/server/") and path.endswith(".c")]
+        listed = {}
+        text = read(CODES)
+        for row in re.finditer(r"^\| ([\d, ]+) \| (`[^|]+) \|", text, re.M):
+            for code in re.findall(r"`(\w+)`", row[2]):
+                for status in row[1].split(", "):
+                    listed[status, code] = text.count("\n", 0, row.start()) + 1
+        refused = {pair for source in sources for pair in REFUSAL.findall(source)}
+        for status, code in sorted(refused - listed.keys()):
+            yield 1, f"the table of codes has no row '{status} {code}'"
+        for status, code in sorted(listed.keys() - refused):
+            if not any(f'"{code}"' in source for source in sources) and code not in self.codes:
+                yield listed[status, code], f"the server refuses nothing with '{status} {code}'"
+
+
 def anchors(text):
     """Returns the anchors of a document's headings, in GitHub's form."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
@@ -200,6 +222,8 @@ def main():
             found = names.comment_faults(path)
         else:
             continue
+        if path == CODES:
+            found = [*found, *names.code_faults()]
         for line, fault in found:
             faults += 1
             print(f"{path}:{line}: {fault}")

@@ -72,6 +72,10 @@ check(src/graph/a.c "${head}// A.\n#ifdef _WIN32\n#endif\n"
 check(src/backend/cpu/x86/a.c "${head}// A.\n#ifdef __AVX2__\n#endif\n"
       "3: a condition in a kernel file: the file is the condition")
 
+check(apps/frit/a.c "${head}// A.\nint x = {.help = \"of the model\"};\n"
+      "3: a help text begins with 'of '\; expected what the option does")
+check(docs/a.md "A page." "1: no line end at the end")
+
 check(src/base/a.c "${head}// Whoever reads it.\n"
       "2: says 'whoever'\; write instead: name the function, thread or caller")
 check(src/base/a.c "${head}// A.\nint x = f(\"%s: the id %d, which is none\", 1);\n"
