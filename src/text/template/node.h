@@ -252,6 +252,11 @@ typedef struct method {   // a method bound to its object
 const filter *frit_filter_find(frit_str name);
 const test *frit_test_find(frit_str name);
 frit_status frit_functions_define(run *r, scope *s);   // the globals
+// methods.c: arguments of methods, by position or name. Optional ones have a fallback.
+value frit_call_optional(const call *c, size_t i, const char *name, value fallback);
+frit_status frit_call_text(run *r, const call *c, size_t i, const char *name, frit_str *out);
+frit_status frit_call_int(run *r, const call *c, size_t i, const char *name, int64_t fallback, int64_t *out);
+const method_row *frit_text_method_find(frit_str name);   // text_methods.c
 const method_row *frit_method_find(value self, frit_str name);
 const method_row *frit_method_find_changing(value self, frit_str name);   // of the methods that may_change allows
 extern const method_row frit_joiner_method;
