@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Hyperparameters: a table of metadata keys with their ranges, and the rules that connect them.
-#include "arch/arch.h"
+#include "arch/hparams_reader.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -157,20 +157,13 @@ static const hparam rows[] = {
 };
 // clang-format on
 
-typedef struct reader {
-    frit_hparams *hp;
-    const frit_arch *arch;
-    const frit_checkpoint *ckpt;
-    char key[160];   // of the current row
-} reader;
-
-static const char *name_key(reader *r, const char *suffix)
+const char *frit_hparams_key(frit_hparams_reader *r, const char *suffix)
 {
     snprintf(r->key, sizeof r->key, "%s.%s", r->arch->name, suffix);
     return r->key;
 }
 
-static bool is_chosen(const reader *r, const hparam *row)
+static bool is_chosen(const frit_hparams_reader *r, const hparam *row)
 {
     if (r->arch->windows.period > 0 && row->offset == LAYER(window) && (row->flags & PER_LAYER)) return true;
     for (size_t i = 0; i < r->arch->n_keys; i++) {
@@ -179,14 +172,14 @@ static bool is_chosen(const reader *r, const hparam *row)
     return false;
 }
 
-static double default_of(const reader *r, const hparam *row)
+static double default_of(const frit_hparams_reader *r, const hparam *row)
 {
     for (size_t i = 0; i < r->arch->n_defaults; i++)
         if (strcmp(r->arch->defaults[i].key, row->key) == 0) return r->arch->defaults[i].value;
     return row->fallback;
 }
 
-static frit_status check_range(const reader *r, const hparam *row, double value)
+static frit_status check_range(const frit_hparams_reader *r, const hparam *row, double value)
 {
     if (value >= row->min && value <= row->max) return FRIT_OK;   // false for NaN
     return frit_fail(FRIT_E_FORMAT, "%s is %.10g, expected %.10g to %.10g", r->key, value, row->min, row->max);
@@ -203,7 +196,7 @@ static void store(const hparam *row, void *target, double value)
 }
 
 // Reads one number. Integers in range are below 2^31, so a double represents them exactly.
-static frit_status read_scalar(const reader *r, const hparam *row, double *value, bool *found)
+static frit_status read_scalar(const frit_hparams_reader *r, const hparam *row, double *value, bool *found)
 {
     const frit_meta *meta = &r->ckpt->meta;
     int64_t whole = 0;
@@ -226,9 +219,9 @@ static frit_status read_scalar(const reader *r, const hparam *row, double *value
     return check_range(r, row, *value);
 }
 
-static frit_status read_model_row(reader *r, const hparam *row)
+static frit_status read_model_row(frit_hparams_reader *r, const hparam *row)
 {
-    name_key(r, row->key);
+    frit_hparams_key(r, row->key);
     double value;
     bool found;
     if ((row->flags & CHOSEN) && !is_chosen(r, row)) return FRIT_OK;
@@ -237,7 +230,7 @@ static frit_status read_model_row(reader *r, const hparam *row)
     return FRIT_OK;
 }
 
-static frit_status read_array(reader *r, const hparam *row, const frit_value *array)
+static frit_status read_array(frit_hparams_reader *r, const hparam *row, const frit_value *array)
 {
     frit_value_type type = array->array.type;
     bool is_float = type == FRIT_VALUE_F32 || type == FRIT_VALUE_F64;
@@ -257,10 +250,10 @@ static frit_status read_array(reader *r, const hparam *row, const frit_value *ar
     return FRIT_OK;
 }
 
-static frit_status read_layer_row(reader *r, const hparam *row)
+static frit_status read_layer_row(frit_hparams_reader *r, const hparam *row)
 {
     if ((row->flags & CHOSEN) && !is_chosen(r, row)) return FRIT_OK;
-    const frit_value *array = frit_meta_find(&r->ckpt->meta, name_key(r, row->key));
+    const frit_value *array = frit_meta_find(&r->ckpt->meta, frit_hparams_key(r, row->key));
     if (array && array->type == FRIT_VALUE_ARRAY) return read_array(r, row, array);
     double value;
     bool found;
@@ -275,7 +268,7 @@ static frit_status read_layer_row(reader *r, const hparam *row)
 // Reads properties of layers under keys without the architecture's name. These are keys of frit, for properties in
 // folders that GGUF has no keys for, and for windows of architectures whose GGUF files have attention.sliding_window
 // without using it.
-static frit_status read_own_arrays(reader *r)
+static frit_status read_own_arrays(frit_hparams_reader *r)
 {
     static const hparam own[] = {
         {"frit.attention.sliding_window", INT, LAYER(window), 0, 1 << 30, 0, PER_LAYER},
@@ -301,20 +294,20 @@ static frit_status read_own_arrays(reader *r)
 }
 
 // Removes the window of full-attention layers: by a period, or by an array with a flag for each layer.
-static frit_status read_pattern(reader *r)
+static frit_status read_pattern(frit_hparams_reader *r)
 {
     const frit_windows *windows = &r->arch->windows;
     frit_hparams *hp = r->hp;
     if (windows->period == 0) return FRIT_OK;
     int64_t period = windows->period;
-    const frit_value *pattern = frit_meta_find(&r->ckpt->meta, name_key(r, "attention.sliding_window_pattern"));
+    const frit_value *pattern = frit_meta_find(&r->ckpt->meta, frit_hparams_key(r, "attention.sliding_window_pattern"));
     bool by_layer = pattern && pattern->type == FRIT_VALUE_ARRAY;
     if (by_layer && (pattern->array.n < (uint64_t)hp->n_layer || pattern->array.type == FRIT_VALUE_TEXT ||
                      pattern->array.type == FRIT_VALUE_F32 || pattern->array.type == FRIT_VALUE_F64))
         return frit_fail(FRIT_E_FORMAT, "%s is not an array with one flag for each layer", r->key);
     if (pattern && !by_layer) FRIT_TRY(frit_meta_get_i64(&r->ckpt->meta, r->key, &period, NULL));
     if (period < 0) return frit_fail(FRIT_E_FORMAT, "%s is %lld, expected a number from 0", r->key, (long long)period);
-    bool has_size = frit_meta_find(&r->ckpt->meta, name_key(r, "attention.sliding_window")) != NULL;
+    bool has_size = frit_meta_find(&r->ckpt->meta, frit_hparams_key(r, "attention.sliding_window")) != NULL;
     for (int32_t i = 0; i < hp->n_layer; i++) {
         bool slides = period == 0 || i % period != (windows->first_is_full ? 0 : period - 1);
         if (by_layer) slides = frit_value_item_i64(pattern, (uint64_t)i) != 0;
@@ -324,7 +317,7 @@ static frit_status read_pattern(reader *r)
     return FRIT_OK;
 }
 
-static frit_status read_rows(reader *r, frit_arena *arena)
+static frit_status read_rows(frit_hparams_reader *r, frit_arena *arena)
 {
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         if (!(rows[i].flags & PER_LAYER)) FRIT_TRY(read_model_row(r, &rows[i]));
@@ -348,7 +341,7 @@ static frit_status read_rows(reader *r, frit_arena *arena)
     return read_own_arrays(r);
 }
 
-static frit_status complete_layer(reader *r, int32_t i)
+static frit_status complete_layer(frit_hparams_reader *r, int32_t i)
 {
     frit_layer_hparams *lhp = &r->hp->layers[i];
     const char *arch = r->arch->name;
@@ -376,15 +369,15 @@ static frit_status complete_layer(reader *r, int32_t i)
 }
 
 // Reads the epsilons of norms; 0 is allowed, but a key is required.
-static frit_status complete_eps(reader *r)
+static frit_status complete_eps(frit_hparams_reader *r)
 {
     frit_hparams *hp = r->hp;
     const char *arch = r->arch->name;
     if (hp->rms_eps == 0) hp->rms_eps = hp->layer_norm_eps;
     if (hp->layer_norm_eps == 0) hp->layer_norm_eps = hp->rms_eps;
     const frit_meta *meta = &r->ckpt->meta;
-    if (hp->rms_eps > 0 || frit_meta_find(meta, name_key(r, "attention.layer_norm_rms_epsilon")) ||
-        frit_meta_find(meta, name_key(r, "attention.layer_norm_epsilon")))
+    if (hp->rms_eps > 0 || frit_meta_find(meta, frit_hparams_key(r, "attention.layer_norm_rms_epsilon")) ||
+        frit_meta_find(meta, frit_hparams_key(r, "attention.layer_norm_epsilon")))
         return FRIT_OK;
     return frit_fail(FRIT_E_FORMAT,
                      "the metadata has neither %s.attention.layer_norm_rms_epsilon nor %s.attention.layer_norm_epsilon",
@@ -392,7 +385,7 @@ static frit_status complete_eps(reader *r)
 }
 
 // Sets the size of the vocabulary: from the file's key, its list of tokens, or the embedding table.
-static frit_status complete_vocab(reader *r)
+static frit_status complete_vocab(frit_hparams_reader *r)
 {
     if (r->hp->n_vocab > 0 || r->arch->media) return FRIT_OK;
     const frit_value *tokens = frit_meta_find(&r->ckpt->meta, "tokenizer.ggml.tokens");
@@ -409,77 +402,7 @@ static frit_status complete_vocab(reader *r)
     return FRIT_OK;
 }
 
-static frit_status read_scaling(reader *r)
-{
-    static const struct {
-        const char *name;
-        frit_rope_scaling scaling;
-    } names[] = {
-        {"none", FRIT_ROPE_PLAIN},      {"linear", FRIT_ROPE_LINEAR}, {"yarn", FRIT_ROPE_YARN},
-        {"dynamic", FRIT_ROPE_DYNAMIC}, {"llama3", FRIT_ROPE_LLAMA3}, {"longrope", FRIT_ROPE_LONG},
-    };
-    frit_str name;
-    bool found;
-    FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, name_key(r, "rope.scaling.type"), &name, &found));
-    // A factor without a type means linear scaling, which was the only type in early files.
-    r->hp->rope.scaling = FRIT_ROPE_LINEAR;
-    if (!found) return FRIT_OK;
-    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
-        r->hp->rope.scaling = names[i].scaling;
-        if (frit_str_is(name, names[i].name)) return FRIT_OK;
-    }
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s is '%.*s', expected none, linear, yarn, dynamic, llama3 or longrope",
-                     r->key, (int)(name.len < 64 ? name.len : 64), name.ptr);
-}
-
-static frit_status read_rope_style(reader *r)
-{
-    frit_str name;
-    bool found;
-    r->hp->rope_style = r->arch->rope_style;
-    FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.rope.style", &name, &found));
-    if (!found) return FRIT_OK;
-    bool is_neox = frit_str_is(name, "neox");
-    if (!is_neox && !frit_str_is(name, "interleaved"))
-        return frit_fail(FRIT_E_FORMAT, "frit.rope.style is '%.*s', expected 'interleaved' or 'neox'",
-                         (int)(name.len < 64 ? name.len : 64), name.ptr);
-    r->hp->rope_style = is_neox ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED;
-    return FRIT_OK;
-}
-
-// Sets RoPE of layers with a window: as in other layers, with a base of its own and possibly without scaling.
-static void complete_rope_swa(reader *r)
-{
-    frit_hparams *hp = r->hp;
-    const frit_windows *windows = &r->arch->windows;
-    float base = hp->rope_swa.base;
-    const int32_t dim = hp->rope_swa.dim;
-    if (base == 0) base = windows->rope_base != 0 ? windows->rope_base : hp->rope.base;
-    bool plain = windows->plain_rope;
-    frit_meta_get_bool(&r->ckpt->meta, "frit.rope.plain_swa", &plain, NULL);
-    hp->is_swa_plain = plain;
-    if (plain)
-        hp->rope_swa = (frit_rope_params){.dim = hp->rope.dim, .factor = 1, .attn_factor = 1};
-    else
-        hp->rope_swa = hp->rope;
-    hp->rope_swa.base = base;
-    if (dim > 0) hp->rope_swa.dim = dim;
-}
-
-static frit_status read_sections(reader *r)
-{
-    const frit_value *sections = frit_meta_find(&r->ckpt->meta, name_key(r, "rope.dimension_sections"));
-    if (!sections) return FRIT_OK;
-    bool fits = sections->type == FRIT_VALUE_ARRAY && sections->array.n <= 4 &&
-                sections->array.type != FRIT_VALUE_TEXT && sections->array.type != FRIT_VALUE_F32 &&
-                sections->array.type != FRIT_VALUE_F64;
-    if (!fits) return frit_fail(FRIT_E_FORMAT, "%s is not an array of at most 4 whole numbers", r->key);
-    for (uint64_t i = 0; i < sections->array.n; i++)
-        r->hp->rope_sections[i] = (int32_t)(frit_value_item_i64(sections, i) & 0xffff);
-    return FRIT_OK;
-}
-
-static frit_status read_norm(reader *r)
+static frit_status read_norm(frit_hparams_reader *r)
 {
     frit_str name;
     bool found;
@@ -490,7 +413,7 @@ static frit_status read_norm(reader *r)
 }
 
 // Reads the activation of the feed-forward under frit's key or GGUF's, if the file has it.
-static frit_status read_act(reader *r)
+static frit_status read_act(frit_hparams_reader *r)
 {
     static const struct {
         const char *name;
@@ -504,14 +427,14 @@ static frit_status read_act(reader *r)
     r->hp->act = r->arch->act;
     FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, "frit.act", &name, &found));
     if (!found && r->arch->is_encoder)
-        FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, name_key(r, "hidden_activation"), &name, &found));
+        FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, frit_hparams_key(r, "hidden_activation"), &name, &found));
     for (size_t i = 0; found && i < FRIT_COUNT(names); i++)
         if (frit_str_is(name, names[i].name)) r->hp->act = names[i].act;
     return FRIT_OK;
 }
 
 // Sets the largest distance of relative positions, which has no key in GGUF.
-static frit_status read_distances(reader *r)
+static frit_status read_distances(frit_hparams_reader *r)
 {
     static const char key[] = "frit.attention.relative_distance";
     int64_t distance = 128;
@@ -525,44 +448,16 @@ static frit_status read_distances(reader *r)
 }
 
 // Reads the pooling type. Files without pooling may have the key with the value -1, or its unsigned form.
-static void read_pooling(reader *r)
+static void read_pooling(frit_hparams_reader *r)
 {
     int64_t type = -1;
-    frit_meta_get_i64(&r->ckpt->meta, name_key(r, "pooling_type"), &type, NULL);
+    frit_meta_get_i64(&r->ckpt->meta, frit_hparams_key(r, "pooling_type"), &type, NULL);
     r->hp->pooling = type >= 0 && type <= 4 ? (int32_t)type : -1;
-}
-
-static frit_status complete_rope(reader *r)
-{
-    frit_hparams *hp = r->hp;
-    frit_rope_params *rope = &hp->rope;
-    FRIT_TRY(read_scaling(r));
-    FRIT_TRY(read_rope_style(r));
-    if (rope->factor == 0) rope->factor = 1;
-    if (rope->attn_factor == 0) rope->attn_factor = 1;
-    if (rope->ext_factor < 0) rope->ext_factor = 1;
-    if (rope->n_ctx_orig == 0) rope->n_ctx_orig = hp->n_ctx_train;
-    if (rope->scaling == FRIT_ROPE_LLAMA3 && rope->high_freq_factor <= rope->low_freq_factor)
-        return frit_fail(FRIT_E_FORMAT, "%s.rope.scaling.high_freq_factor is %g, expected more than low_freq_factor %g",
-                         r->arch->name, (double)rope->high_freq_factor, (double)rope->low_freq_factor);
-    frit_meta_get_bool(&r->ckpt->meta, "frit.rope.yarn_no_truncate", &rope->no_truncate, NULL);
-    for (int32_t i = 0; i < hp->n_layer && rope->dim == 0; i++) rope->dim = hp->layers[i].k_dim;
-    for (int32_t i = 0; i < hp->n_layer; i++) {
-        if (hp->layers[i].n_head == 0) continue;
-        const bool is_swa = hp->layers[i].window > 0 && hp->rope_swa.dim > 0;
-        const int32_t dim = is_swa ? hp->rope_swa.dim : rope->dim;
-        if (dim % 2 != 0 || dim > hp->layers[i].k_dim)
-            return frit_fail(FRIT_E_FORMAT,
-                             "%s.rope.dimension_count%s is %d, expected an even number up to the head size %d",
-                             r->arch->name, is_swa ? "_swa" : "", (int)dim, (int)hp->layers[i].k_dim);
-    }
-    complete_rope_swa(r);
-    return read_sections(r);
 }
 
 // Returns the width of experts from the shape of "blk.*.ffn_down_EXPERTS.weight"; early files with experts lack the
 // key.
-static int32_t width_of_down(const reader *r, const char *experts)
+static int32_t width_of_down(const frit_hparams_reader *r, const char *experts)
 {
     for (int32_t i = 0; i < r->hp->n_layer; i++) {
         char name[64];
@@ -576,14 +471,14 @@ static int32_t width_of_down(const reader *r, const char *experts)
 }
 
 // Sets gates_elements from the shape of the first layer's gates.
-static void complete_gates(reader *r)
+static void complete_gates(frit_hparams_reader *r)
 {
     const frit_tensor *gate = frit_checkpoint_find(r->ckpt, "blk.0.attn_gate.weight");
     const frit_layer_hparams *first = &r->hp->layers[0];
     r->hp->gates_elements = gate && gate->n_dims >= 2 && gate->shape[gate->n_dims - 2] != first->n_head;
 }
 
-static frit_status complete_experts(reader *r)
+static frit_status complete_experts(frit_hparams_reader *r)
 {
     frit_hparams *hp = r->hp;
     if (hp->gating == FRIT_GATING_NONE) hp->gating = r->arch->gating;
@@ -611,7 +506,7 @@ static const frit_layer_hparams *last_with_attention(const frit_hparams *hp)
     return &hp->layers[hp->layers[i].is_recurrent ? hp->n_layer - 1 : i];
 }
 
-static frit_status read_all(reader *r, frit_arena *arena)
+static frit_status read_all(frit_hparams_reader *r, frit_arena *arena)
 {
     FRIT_TRY(read_rows(r, arena));
     for (int32_t i = 0; i < r->hp->n_layer; i++) FRIT_TRY(complete_layer(r, i));
@@ -624,7 +519,7 @@ static frit_status read_all(reader *r, frit_arena *arena)
     r->hp->is_bidirectional = r->arch->is_encoder || !r->hp->is_causal;
     FRIT_TRY(complete_eps(r));
     FRIT_TRY(complete_vocab(r));
-    FRIT_TRY(complete_rope(r));
+    FRIT_TRY(frit_hparams_complete_rope(r));
     frit_meta_get_bool(&r->ckpt->meta, "frit.delta.grouped_heads", &r->hp->recurrent.grouped_heads, NULL);
     if (r->arch->adjust) FRIT_TRY(r->arch->adjust(r->hp));
     for (int32_t i = 0; i < r->hp->n_layer_next; i++) r->hp->layers[r->hp->n_layer + i] = *last_with_attention(r->hp);
@@ -637,7 +532,7 @@ static frit_status read_all(reader *r, frit_arena *arena)
 frit_status frit_hparams_read(frit_hparams *hp, const frit_arch *arch, const frit_checkpoint *ckpt, frit_arena *arena)
 {
     *hp = (frit_hparams){0};
-    frit_status status = read_all(&(reader){.hp = hp, .arch = arch, .ckpt = ckpt}, arena);
+    frit_status status = read_all(&(frit_hparams_reader){.hp = hp, .arch = arch, .ckpt = ckpt}, arena);
     return frit_fail_in(ckpt->path, status);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Methods of dictionaries, lists and `loop`, as tables; text_methods.c has those of text. Methods that change a list or dictionary are forbidden,
-// except append and pop if the template may use them (frit_template_allow_changes).
+// Methods of dictionaries, lists and `loop`, as tables; text_methods.c has those of text. Methods that change a list or
+// dictionary are forbidden, except append and pop if the template may use them (frit_template_allow_changes).
 #include "text/template/node.h"
 
 // ------------------------------------------------------------------------------------- arguments
