@@ -135,7 +135,7 @@ static void profile(frit_webgpu_device *d, const frit_exec *exec, const char *wh
 // The executable of the plan with the fewest rows, or of prompts.
 static const frit_exec *last_exec(const frit_engine *engine, bool is_prompt)
 {
-    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0];
+    const frit_shape_class *classes = &engine->plans.classes[0][0][0][0][0];
     const size_t n_classes = sizeof engine->plans.classes / sizeof *classes;
     const frit_exec *found = NULL;
     for (size_t i = 0; i < n_classes; i++)
