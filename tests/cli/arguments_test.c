@@ -33,7 +33,7 @@ static void options_have_the_names_of_llama_cpp_too(void **state)
 static void options_of_several_letters_that_frit_lacks_are_refused_by_name(void **state)
 {
     (void)state;
-    const char *options[] = {"-nkvo", "-mg", "-sm", "-pvalue", "-nx", "-cb"};
+    const char *options[] = {"-nkvo", "-mg", "-pvalue", "-nx", "-cb"};
     for (size_t i = 0; i < FRIT_COUNT(options); i++) {
         char line[64], sentence[64];
         snprintf(line, sizeof line, "run %s 99 -p x", options[i]);
