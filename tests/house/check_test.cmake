@@ -45,7 +45,7 @@ check(src/format/a.c "${head}// A.\n#include \"graph/graph.h\"\n"
       "3: includes \"graph/graph.h\"\; allowed here: frit.h base/ quant/ media/processor.h format/")
 check(src/arch/a.c "${head}// A.\n#include \"format/gguf.h\"\n#include \"graph/graph.h\"\n")
 check(src/backend/cuda/a.c "${head}// A.\n#include \"backend/cpu/ref/ref.h\"\n"
-      "3: includes \"backend/cpu/ref/ref.h\"\; allowed here: frit.h base/ quant/ media/processor.h format/rows.h graph/ sample/weight.h backend/backend.h backend/cuda/")
+      "3: includes \"backend/cpu/ref/ref.h\"\; allowed here: frit.h base/ quant/ format/rows.h graph/ sample/weight.h backend/backend.h backend/cuda/")
 check(src/new/a.c "${head}// A.\n" "1: this folder has no row in the table of layers")
 check(apps/frit/a.c "${head}// A.\n#include \"base/file/file.h\"\n"
       "3: includes \"base/file/file.h\"\; allowed here: frit.h frit_tools.h frit/ common/ hub/ server/")
