@@ -20,6 +20,7 @@ from ctypes import (
     c_size_t,
     c_uint,
     c_uint8,
+    c_uint32,
     c_uint64,
     c_void_p,
 )
