@@ -128,7 +128,7 @@ static frit_node *attention(frit_build *b, const frit_layer *w, frit_node *x)
     frit_node *k = rotate(b, heads_of(b, &w->k, x, l->n_head_kv, l->k_dim));
     frit_node *v = heads_of(b, &w->v, x, l->n_head_kv, l->v_dim);
     frit_node *segments = l->window > 0 ? b->segments : NULL;
-    x = frit_attend_rows(b->g, q, k, v, segments, 1 / sqrtf((float)l->k_dim));
+    x = frit_attend_uncached(b->g, q, k, v, segments, 1 / sqrtf((float)l->k_dim));
     return frit_linear(b, &w->o, frit_reshape(b->g, x, 1, (int64_t[]){(int64_t)l->n_head * l->v_dim}));
 }
 

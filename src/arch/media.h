@@ -3,8 +3,9 @@
 //
 // The rows of a step are patches of a picture instead of tokens. Each row brings what the encoder reads, one after the
 // other: the pixels of its patch, the cosines and sines of its rotation (op rope_angles), the number of its window
-// (op attend_rows), and its place in a table of positions (op embed_mix). The results are the rows that stand for the
-// picture in a text: each is computed from a block of consecutive rows, which is why rows are placed block by block.
+// (op attend_uncached), and its place in a table of positions (op embed_mix). The results are the rows that stand for
+// the picture in a text: each is computed from a block of consecutive rows, which is why rows are placed block by
+// block.
 //
 //     frit_media_count(arch, hp, grid, &size);              rows and results of a picture of this size
 //     frit_media_place(arch, hp, grid, pixels, &rows);      fills the input of its rows
@@ -56,7 +57,7 @@ frit_status frit_media_build(frit_graph *g, const frit_arch *arch, const frit_hp
 void frit_media_place_blocks(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows);
 // A layer: x + attention(norm(x)), then x + feed_forward(norm(x)).
 frit_node *frit_media_layer(frit_build *b, const frit_layer *w, frit_node *x);
-// Rows or blocks side by side, as the sources of results: [n_outs, merge * merge * n_embd].
+// Joins the rows of each block: [n_outs, merge * merge * n_embd].
 frit_node *frit_media_blocks(frit_build *b, frit_node *x);
-// The result of Qwen's encoders: a norm, blocks of merge * merge rows side by side, two matrices with GELU between.
+// The results of Qwen's encoders: a norm, the joined rows of each block, two matrices with GELU between.
 frit_node *frit_media_merge(frit_build *b, frit_node *x);

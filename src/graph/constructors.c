@@ -225,9 +225,10 @@ frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *writte
     return frit_attend_with_sinks(g, q, written, gains, attend, v_dim);
 }
 
-frit_node *frit_attend_rows(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *segments, float scale)
+frit_node *frit_attend_uncached(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *segments,
+                                float scale)
 {
-    return frit_node_new(g, (frit_node){.op = FRIT_OP_ATTEND_ROWS, .src = {q, k, v, segments}, .factor = scale});
+    return frit_node_new(g, (frit_node){.op = FRIT_OP_ATTEND_UNCACHED, .src = {q, k, v, segments}, .factor = scale});
 }
 
 frit_node *frit_attend_relative(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *c, frit_node *r,

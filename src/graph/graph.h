@@ -201,7 +201,7 @@ typedef struct frit_node {
         frit_shard_cut cut;   // WEIGHT: shape is that of a part
         frit_ranks ranks;     // REDUCE, GATHER, PART
         float eps;            // *_NORM
-        float factor;         // SCALE, SOFTCAP, GAUSSIAN_TOPK, ATTEND_ROWS; LINEAR: 0 means no factor
+        float factor;         // SCALE, SOFTCAP, GAUSSIAN_TOPK, ATTEND_UNCACHED; LINEAR: 0 means no factor
         struct {
             float low, high;
         } clamp;                        // CLAMP
@@ -298,7 +298,8 @@ frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *writte
                                   int64_t v_dim);
 // Attention among the rows of a sequence in a step, without a cache. q [T, H, k_dim], k [T, G, k_dim], v [T, G, v_dim];
 // segments [T, 1] or NULL: rows see rows of the same number only. Result [T, H, v_dim].
-frit_node *frit_attend_rows(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *segments, float scale);
+frit_node *frit_attend_uncached(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *segments,
+                                float scale);
 frit_node *frit_attend_relative(frit_graph *g, frit_node *q, frit_node *k, frit_node *v, frit_node *c, frit_node *r,
                                 frit_relate relate);
 // The index in c and r for a row that lies `distance` rows after another one.

@@ -33,7 +33,7 @@ frit_status frit_shape_rope_angles(frit_node *node)
                      (int)rope->dim, (int)rope->offset, (long long)x->shape[2]);
 }
 
-frit_status frit_shape_attend_rows(frit_node *node)
+frit_status frit_shape_attend_uncached(frit_node *node)
 {
     const frit_node *q = node->src[0], *k = node->src[1], *v = node->src[2];
     FRIT_TRY(frit_shape_like_0(node));

@@ -47,7 +47,7 @@ static bool is_plain(const frit_graph *g)
         case FRIT_OP_SHIFT:
         case FRIT_OP_WKV:
         case FRIT_OP_ATTEND_RELATIVE:
-        case FRIT_OP_ATTEND_ROWS:
+        case FRIT_OP_ATTEND_UNCACHED:
         case FRIT_OP_EMBED_MIX:
         case FRIT_OP_ROPE_ANGLES:
         case FRIT_OP_TAKE_BLOCKS:

@@ -156,14 +156,14 @@ static void attend_relative_adds_terms_by_distance(void **state)
 }
 
 // The first two rows are one segment, the third another. Row 0 sees scores of 0 and 1, row 1 equal ones.
-static void attend_rows_sees_its_segment(void **state)
+static void attend_uncached_sees_its_segment(void **state)
 {
     (void)state;
     world w;
     open_rows(&w, 3);
     frit_node *q = given_heads(&w, (float[]){2, 0, 5}, 1, 1), *k = given_heads(&w, (float[]){0, 1, 3}, 1, 1);
     frit_node *v = given_heads(&w, (float[]){10, 20, 7}, 1, 1), *segments = world_given_rows(&w, (float[]){4, 4, 5}, 1);
-    w.graph.output = frit_attend_rows(&w.graph, q, k, v, segments, 0.5F);
+    w.graph.output = frit_attend_uncached(&w.graph, q, k, v, segments, 0.5F);
     expect(&w, (float[]){17.3105858F, 15, 7}, 3);
 }
 
@@ -585,7 +585,7 @@ int main(void)
         cmocka_unit_test(mix_streams_adds_vectors_of_a_row_with_its_own_weights),
         cmocka_unit_test(xielu_is_a_parabola_above_zero_and_an_exponential_below),
         cmocka_unit_test(attend_relative_adds_terms_by_distance),
-        cmocka_unit_test(attend_rows_sees_its_segment),
+        cmocka_unit_test(attend_uncached_sees_its_segment),
         cmocka_unit_test(rope_angles_rotates_by_given_cosines_and_sines),
         cmocka_unit_test(embed_mix_adds_rows_of_a_table),
         cmocka_unit_test(place_rows_replaces_marked_rows),

@@ -189,10 +189,10 @@ static frit_node *build_attend_relative(world *w, int64_t n)
     return frit_attend_relative(&w->graph, q, k, v, world_heads(w, 3, 8), world_heads(w, 3, 8), relate);
 }
 
-static frit_node *build_attend_rows(world *w, int64_t n)
+static frit_node *build_attend_uncached(world *w, int64_t n)
 {
     frit_node *q = world_heads(w, 6, n), *k = world_heads(w, 3, n), *v = world_heads(w, 3, n + 1);
-    return frit_attend_rows(&w->graph, q, k, v, NULL, 0.3F);
+    return frit_attend_uncached(&w->graph, q, k, v, NULL, 0.3F);
 }
 
 static frit_node *build_gaussian_topk(world *w, int64_t n)
@@ -248,7 +248,7 @@ static const vector_case vector_cases[] = {
     {"xielu", build_xielu, 1e-12},
     {"softmax", build_softmax, 1e-11},
     {"attend_relative", build_attend_relative, 1e-11},
-    {"attend_rows", build_attend_rows, 1e-11},
+    {"attend_uncached", build_attend_uncached, 1e-11},
     {"gaussian_topk", build_gaussian_topk, 1e-11},
     {"rms_match", build_rms_match, 1e-11},
     {"mix_streams", build_mix_streams, 1e-12},

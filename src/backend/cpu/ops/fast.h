@@ -51,8 +51,8 @@ size_t frit_choose_workspace_bytes(const frit_node *node);
 size_t frit_choose_shared_bytes(const frit_node *node, const frit_kernels *kernels);
 
 // fast_encoder.c
-int frit_attend_rows_pieces(const frit_task *task);
-size_t frit_attend_rows_workspace_bytes(const frit_node *node);
+int frit_attend_uncached_pieces(const frit_task *task);
+size_t frit_attend_uncached_workspace_bytes(const frit_node *node);
 
 // fast_state.c
 int frit_conv_pieces(const frit_task *task);

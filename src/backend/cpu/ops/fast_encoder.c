@@ -15,7 +15,7 @@ static int64_t blocks_of(const frit_seq *seq)
     return (seq->n_rows + BLOCK - 1) / BLOCK;
 }
 
-int frit_attend_rows_pieces(const frit_task *task)
+int frit_attend_uncached_pieces(const frit_task *task)
 {
     const frit_batch *batch = task->env->batch;
     int64_t n = 0;
@@ -34,7 +34,7 @@ typedef struct block {   // consecutive queries of one head; queries are lanes o
     float *scratch;
 } block;
 
-size_t frit_attend_rows_workspace_bytes(const frit_node *node)
+size_t frit_attend_uncached_workspace_bytes(const frit_node *node)
 {
     const int64_t k_dim = node->src[0]->shape[2], v_dim = node->shape[2];
     return (size_t)(frit_attend_round_up(BLOCK * k_dim) + frit_attend_round_up(BLOCK * v_dim) +
@@ -165,7 +165,7 @@ static void attend_by_rows(const block *b)
     }
 }
 
-void frit_fast_attend_rows(const frit_task *task, frit_share share)
+void frit_fast_attend_uncached(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
     const int64_t n_head = task->node->shape[1];

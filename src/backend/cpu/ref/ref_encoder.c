@@ -86,7 +86,7 @@ static void attend(const view *v)
     }
 }
 
-void frit_ref_attend_rows(const frit_task *task, frit_share share)
+void frit_ref_attend_uncached(const frit_task *task, frit_share share)
 {
     const frit_batch *batch = task->env->batch;
     const int64_t n_head = task->node->shape[1];
