@@ -45,8 +45,9 @@ typedef struct frit_compressor_weights {   // of keys of blocks: deepseek4.c
 
 typedef struct frit_media_weights {   // of encoders of pictures: media.h
     frit_weight patch, input_norm, squares, merge_in, merge_out;
-    frit_weight positions, class_row;   // learned; the vector of CLIP's first row
-    const frit_tensor *places;          // computed: positions with class_row in the first; `squares` by patches
+    frit_weight positions, class_row;      // learned; the vector of CLIP's first row
+    const frit_tensor *squares_by_patch;   // f32, computed: `squares` with columns in the order of rows
+    const frit_tensor *places;             // f32, computed: positions, with class_row in the first
 } frit_media_weights;
 
 typedef struct frit_next_weights {   // of layers for multi-token prediction: mtp.c

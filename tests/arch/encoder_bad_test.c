@@ -44,6 +44,8 @@ static const struct {
     {"llava", "{\"projector_hidden_act\": \"relu\"}", "", FRIT_E_UNSUPPORTED, "projector_hidden_act is 'relu'"},
     {"llava", "", "{\"model_type\": \"siglip_vision_model\"}", FRIT_E_UNSUPPORTED,
      "model_type is 'siglip_vision_model'"},
+    {"mistral3", "", "{\"rope_parameters\": {\"rope_theta\": 0}}", FRIT_E_FORMAT, "rope_parameters.rope_theta is 0"},
+    {"qwen2_vl", "", "{\"rope_parameters\": {\"rope_type\": \"yarn\"}}", FRIT_E_UNSUPPORTED, "rope_type is 'yarn'"},
     {"mistral3", "{\"vision_feature_layer\": -2}", "", FRIT_E_UNSUPPORTED, "vision_feature_layer is -2, expected -1"},
     {"mistral3", "", "{\"hidden_act\": \"relu\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'relu'"},
 };

@@ -22,7 +22,7 @@ static const frit_weight_row rows[] = {
 
 static const char *const keys[] = {"embedding_length_input", "embedding_length_out", "spatial_merge_size"};
 
-// In the file, the numbers of a square are together for each element of a patch; rows of the step have patch after
+// Reorders the columns: the file has element 0 of all patches of a square first, the step's rows have patch after
 // patch.
 static frit_status compute(frit_weights *weights, const frit_hparams *hp, frit_arena *arena)
 {
@@ -30,7 +30,8 @@ static frit_status compute(frit_weights *weights, const frit_hparams *hp, frit_a
     const int64_t n_out = squares->shape[0], n_in = squares->shape[1], n = hp->n_embd, n_square = n_in / n;
     float *values, *row = frit_arena_new(arena, float, (size_t)n_in);
     if (!row) return frit_fail_memory((size_t)n_in * sizeof *row, "a row of weights");
-    FRIT_TRY(frit_constant_new(&weights->media.places, &values, "merge_squares by patches", 2, squares->shape, arena));
+    FRIT_TRY(frit_constant_new(&weights->media.squares_by_patch, &values, "merge_squares by patch", 2, squares->shape,
+                               arena));
     for (int64_t o = 0; o < n_out; o++) {
         FRIT_TRY(frit_tensor_decode_rows(squares, o, 1, row));
         for (int64_t i = 0; i < n_in; i++) values[o * n_in + i % n_square * n + i / n_square] = row[i];
@@ -47,7 +48,7 @@ static frit_node *end(frit_build *b, frit_node *x)
 {
     const frit_media_weights *w = &b->weights->media;
     x = frit_rms_norm(b->g, x, frit_weight_node(b->g, b->weights->out_norm.w), b->hp->layer_norm_eps);
-    x = frit_matmul(b->g, frit_weight_node(b->g, w->places), frit_media_blocks(b, x), NULL);
+    x = frit_matmul(b->g, frit_weight_node(b->g, w->squares_by_patch), frit_media_blocks(b, x), NULL);
     return frit_linear(b, &w->merge_out, frit_activate(b->g, frit_linear(b, &w->merge_in, x), FRIT_ACT_GELU));
 }
 

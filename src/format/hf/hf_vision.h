@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// format/hf/hf_vision.h: what families of encoders of pictures share (vision/hf_*.c).
+// format/hf/hf_vision.h: keys that families of encoders of pictures share. A family is a file of vision/, as a text
+// model's family is one of families/, and reads vision_config instead of the whole configuration.
 #pragma once
 #include "format/hf/hf.h"
 
@@ -18,5 +19,7 @@
 frit_status frit_hf_vision_number(const frit_hf *hf, const char *name, double *out);
 // Writes the number of pixels of a patch of so many frames.
 frit_status frit_hf_vision_pixels(const frit_hf *hf, double n_frames);
+// Writes the base of rotations, which is 10,000 unless vision_config has it. FRIT_E_UNSUPPORTED for scaled rotations.
+frit_status frit_hf_vision_rope(const frit_hf *hf);
 // Writes the width of the text model's embeddings, which its class determines if the configuration does not.
 frit_status frit_hf_vision_text_width(const frit_hf *hf);

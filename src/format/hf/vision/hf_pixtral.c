@@ -19,6 +19,7 @@ static frit_status complete(const frit_hf *hf)
     FRIT_TRY(frit_hf_add_number(hf, "spatial_merge_size", FRIT_HF_WIDTH, merge));
     FRIT_TRY(frit_hf_get_number(hf, text, "text_config.", "rms_norm_eps", FRIT_HF_EPSILON, &eps));
     FRIT_TRY(frit_hf_add_number(hf, "attention.layer_norm_epsilon", FRIT_HF_EPSILON, eps));   // of the projector's norm
+    FRIT_TRY(frit_hf_vision_rope(hf));
     FRIT_TRY(frit_hf_vision_pixels(hf, 1));
     return frit_hf_vision_text_width(hf);
 }
@@ -28,7 +29,6 @@ static const frit_hf_key keys[] = {
     FRIT_HF_VISION_KEYS,
     {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
     {NULL, "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5},
-    {"rope_theta", "rope.freq_base", FRIT_HF_BASE, 10000},
 };
 
 static const frit_hf_tensor tensors[] = {

@@ -3,30 +3,11 @@
 #include "format/hf/hf_rows.h"
 #include "format/hf/hf_vision.h"
 
-frit_status frit_hf_vision_number(const frit_hf *hf, const char *name, double *out)
-{
-    *out = 0;
-    FRIT_TRY(frit_hf_get_number(hf, hf->config, "vision_config.", name, FRIT_HF_WIDTH, out));
-    if (*out > 0) return FRIT_OK;
-    return frit_fail_file(FRIT_E_FORMAT, "%s: vision_config.%s is missing, expected a whole number from 1", hf->path,
-                          name);
-}
-
-frit_status frit_hf_vision_pixels(const frit_hf *hf, double n_frames)
-{
-    double patch, channels;
-    FRIT_TRY(frit_hf_vision_number(hf, "patch_size", &patch));
-    FRIT_TRY(frit_hf_vision_number(hf, "in_channels", &channels));
-    const double n = patch * patch * channels * n_frames;
-    if (n > 1 << 20)
-        return frit_fail_file(FRIT_E_FORMAT, "%s: patches of %.0f numbers, expected at most %d", hf->path, n, 1 << 20);
-    return frit_hf_add_number(hf, "embedding_length_input", FRIT_HF_WIDTH, n);
-}
-
-static frit_status add_pixels(const frit_hf *hf)
+static frit_status complete_both(const frit_hf *hf)
 {
     double n_frames;
     FRIT_TRY(frit_hf_vision_number(hf, "temporal_patch_size", &n_frames));
+    FRIT_TRY(frit_hf_vision_rope(hf));
     return frit_hf_vision_pixels(hf, n_frames);
 }
 
@@ -36,7 +17,7 @@ static frit_status complete_2(const frit_hf *hf)
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "vision_config.", "mlp_ratio", FRIT_HF_FACTOR, &ratio));
     FRIT_TRY(frit_hf_add_number(hf, "feed_forward_length", FRIT_HF_WIDTH,
                                 (double)(int64_t)(frit_hf_written(hf, "embedding_length") * ratio)));
-    return add_pixels(hf);
+    return complete_both(hf);
 }
 
 // Writes the size of windows, in blocks of patches, and 0 for the layers without windows.
@@ -71,7 +52,7 @@ static frit_status add_windows(const frit_hf *hf)
 static frit_status complete_2_5(const frit_hf *hf)
 {
     FRIT_TRY(add_windows(hf));
-    return add_pixels(hf);
+    return complete_both(hf);
 }
 
 // clang-format off

@@ -3,23 +3,6 @@
 #include "format/hf/hf_rows.h"
 #include "format/hf/hf_vision.h"
 
-frit_status frit_hf_vision_text_width(const frit_hf *hf)
-{
-    double width = 0;
-    const json_t *text = json_object_get(hf->whole, "text_config");
-    const char *type = frit_hf_text_type(hf->whole);
-    if (!type) type = json_string_value(json_object_get(text, "model_type"));
-    json_t *copy = text ? json_deep_copy(text) : json_object();
-    frit_status status = copy ? FRIT_OK : frit_fail_memory(0, "a configuration");
-    if (status == FRIT_OK && type) status = frit_hf_complete(copy, hf->path, type);
-    if (status == FRIT_OK) status = frit_hf_get_number(hf, copy, "text_config.", "hidden_size", FRIT_HF_WIDTH, &width);
-    json_decref(copy);
-    FRIT_TRY(status);
-    if (width > 0) return frit_hf_add_number(hf, "embedding_length_out", FRIT_HF_WIDTH, width);
-    return frit_fail_file(FRIT_E_FORMAT, "%s: text_config.hidden_size is missing, expected a whole number from 1",
-                          hf->path);
-}
-
 // Writes the patches on a side of a tile, and the number of their pixels.
 static frit_status add_grid(const frit_hf *hf)
 {
