@@ -8,7 +8,7 @@
 
 // Encodes the pictures of files. `media` has room for all of them.
 static int encode_images(frit_engine *engine, const cli_common *common, const frit_option_list *files,
-                         frit_media **media)
+                         const frit_media_options *options, frit_media **media)
 {
     for (size_t i = 0; i < files->n; i++) {
         frit_image *image;
@@ -16,7 +16,7 @@ static int encode_images(frit_engine *engine, const cli_common *common, const fr
         if (frit_image_open(&image, files->items[i], NULL) != FRIT_OK) return cli_usage("--image: %s", frit_error());
         frit_image_get_size(image, &width, &height);
         const uint64_t start = cli_now_ns();
-        const frit_status status = frit_media_new(&media[i], engine, image, NULL);
+        const frit_status status = frit_media_new(&media[i], engine, image, options);
         frit_image_free(image);
         if (status != FRIT_OK) return cli_report(status);
         size_t n;
@@ -61,7 +61,7 @@ int cli_image_tokens(frit_engine *engine, const frit_model *model, const cli_com
     images->list = calloc(prompt->files->n + 1, sizeof *images->list);
     images->n = prompt->files->n;
     if (!images->list) return cli_no_memory();
-    const int code = encode_images(engine, common, prompt->files, images->list);
+    const int code = encode_images(engine, common, prompt->files, &prompt->options, images->list);
     return code == CLI_DONE ? make_tokens(model, prompt, images->list, tokens, n_tokens) : code;
 }
 

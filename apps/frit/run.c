@@ -11,7 +11,7 @@
 
 typedef struct run_options {
     const char *prompt, *file, *system, *session;
-    int32_t n_predict, n_beams;
+    int32_t n_predict, n_beams, image_tokens;
     frit_option_list stop, images;
     bool raw, heal, json;
 } run_options;
@@ -55,7 +55,15 @@ static const frit_option *run_rows(size_t *n_rows)
          .type = FRIT_OPTION_LIST,
          .offset = offsetof(run_options, images),
          .metavar = "FILE",
-         .help = "a picture before the prompt, PNG, JPEG or WebP (may be given several times)"},
+         .help = "a picture before the prompt: PNG, JPEG, WebP or GIF (may be given several times)"},
+        {.name = "image-tokens",
+         .aliases = "image-max-tokens",
+         .type = FRIT_OPTION_INT,
+         .offset = offsetof(run_options, image_tokens),
+         .min = 0,
+         .max = 1 << 20,
+         .metavar = "N",
+         .help = "shrink pictures until they have N tokens at most; 0: the model's limit"},
         {.name = "n-predict",
          .letter = 'n',
          .aliases = "predict",
@@ -406,7 +414,11 @@ static int generate(const run_args *args, frit_model *model, frit_engine *engine
 static int read_tokens(const run_args *args, frit_model *model, frit_engine *engine, const cli_text *prompt,
                        run_state *r)
 {
-    const cli_image_prompt with_images = {&args->run.images, args->run.system, prompt->data, prompt->n};
+    const cli_image_prompt with_images = {.files = &args->run.images,
+                                          .options = {.max_tokens = (uint32_t)args->run.image_tokens},
+                                          .system = args->run.system,
+                                          .text = prompt->data,
+                                          .n_bytes = prompt->n};
     if (args->run.images.n > 0)
         return cli_image_tokens(engine, model, &args->common, &with_images, &r->images, &r->tokens, &r->n_tokens);
     r->tokens = prompt_tokens(model, &args->run, prompt, &r->n_tokens);
@@ -461,6 +473,10 @@ static int run(void *ctx)
     if (args->run.heal && !args->run.raw) return cli_usage("run: --heal continues a text: it needs --raw");
     if (args->run.images.n > 0 && args->run.raw)
         return cli_usage("run: --image needs the model's chat template: not with --raw");
+    if (args->run.images.n == 0 && args->run.image_tokens > 0)
+        return cli_usage("run: --image-tokens limits the tokens of pictures: it needs --image");
+    if (args->run.images.n > 0 && args->logprobs.n_prompt >= 0)
+        return cli_usage("run: --prompt-logprobs: tokens of pictures have no probabilities");
     if (args->run.images.n > 0 && args->run.session)
         return cli_usage("run: --session: a session with pictures cannot be saved");
     if (args->run.heal && args->run.n_beams > 0)

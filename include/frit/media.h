@@ -54,13 +54,16 @@ FRIT_API const uint8_t *frit_image_pixels(const frit_image *image);
 //     frit_turn_tokenize(turn, NULL, tokens, capacity, &n);                 // push them, as any prompt
 typedef struct frit_media frit_media;
 
+// Limits within those of the model. A picture is made smaller or larger until it has so many tokens; models with one
+// size of pictures ignore the limits.
 typedef struct frit_media_options {
+    uint32_t min_tokens, max_tokens;   // of a picture; 0: the model's
     uint64_t reserved[8];
 } frit_media_options;
 
 // Encodes an image, which is not used after the call. An image that a session or another frit_media still has is not
-// encoded again. options: NULL. FRIT_E_UNSUPPORTED if the model reads no pictures, FRIT_E_INVALID for a size that the
-// model refuses, FRIT_E_MEMORY.
+// encoded again. `options` may be NULL. FRIT_E_UNSUPPORTED if the model reads no pictures, FRIT_E_INVALID for a size
+// that the model refuses, FRIT_E_MEMORY.
 FRIT_API frit_status frit_media_new(frit_media **out, frit_engine *engine, const frit_image *image,
                                     const frit_media_options *options);
 FRIT_API void frit_media_free(frit_media *media);

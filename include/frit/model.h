@@ -27,8 +27,8 @@ typedef bool (*frit_progress_fn)(void *ctx, double done);
 typedef struct frit_model_options {
     bool no_mmap;      // read the file into memory instead of mapping it
     bool vocab_only;   // for text functions only: tensors are listed, but their data is not used
-    // Quantizes matrices to this type ("q8_0", "f16", ...) when an engine packs them, to the values that frit_convert
-    // would write. NULL: matrices keep the types of the file.
+    // Quantizes matrices to this type ("q8_0", "f16", "fp8", ...) when an engine packs them, to the values that
+    // frit_convert would write. NULL: matrices keep the types of the file.
     const char *type;
     // Path of a file whose chat template replaces the model's own, or the name of one of the model's templates, which
     // is then used for all conversations. NULL: the model's "tool_use" with tools and "default" without.

@@ -346,6 +346,7 @@ typedef struct cli_images {   // encoded pictures, which must live as long as th
 
 typedef struct cli_image_prompt {
     const frit_option_list *files;
+    frit_media_options options;
     const char *system;   // or NULL
     const char *text;
     size_t n_bytes;

@@ -637,8 +637,12 @@ class frit_image_limits(Structure):
     ]
 
 class frit_media_options(Structure):
+    min_tokens: int
+    max_tokens: int
     reserved: Any
     _fields_ = [
+        ("min_tokens", c_uint32),
+        ("max_tokens", c_uint32),
         ("reserved", c_uint64 * 8),
     ]
 

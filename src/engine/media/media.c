@@ -65,20 +65,27 @@ static frit_status open_pictures(frit_engine *engine)
 typedef struct writing {
     frit_engine *engine;
     const frit_image *image;
+    frit_processor processor;   // the engine's, within the limits of the options
     frit_picture_plan plan;
     frit_media *media;
     float *features;      // [plan.n_soft, width] of all tiles; NULL: not encoded yet
     uint32_t n_written;   // soft tokens
 } writing;
 
-// Identifies a run: by the pixels, the size to which they are resized, and the run's first soft token.
+// Hashes what the features of a run depend on: the pixels, how they are prepared, and the run's first soft token.
 static void hash_run(const writing *w, uint8_t digest[32])
 {
     frit_sha256 sum;
+    const frit_processor *p = &w->processor;
+    const double factors[] = {
+        p->rescales ? p->rescale : 1, p->normalizes, p->filter, p->n_bits, p->is_fused, p->is_bf16};
     const uint32_t numbers[] = {w->image->width,    w->image->height, w->plan.out_width,
                                 w->plan.out_height, w->plan.n_tiles,  w->n_written};
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, numbers, sizeof numbers);
+    frit_sha256_add(&sum, factors, sizeof factors);
+    frit_sha256_add(&sum, p->mean, sizeof p->mean);
+    frit_sha256_add(&sum, p->deviation, sizeof p->deviation);
     frit_sha256_add(&sum, w->image->rgb, (size_t)w->image->width * w->image->height * 3);
     frit_sha256_end(&sum, digest);
 }
@@ -89,7 +96,7 @@ static frit_status encode_tiles(const writing *w, const float *patches)
     float *to = w->features;
     int64_t n_left = w->plan.n_soft;
     for (uint32_t i = 0; i < w->plan.n_tiles; i++) {
-        const frit_grid tile = frit_plan_tile(&w->plan, &w->engine->pictures->processor, i);
+        const frit_grid tile = frit_plan_tile(&w->plan, &w->processor, i);
         const frit_media_grid grid = {(int32_t)tile.rows, (int32_t)tile.columns};
         frit_media_size size;
         FRIT_TRY(frit_encoder_count(encoder, grid, &size));
@@ -100,7 +107,8 @@ static frit_status encode_tiles(const writing *w, const float *patches)
         to += size.n_outs * frit_encoder_width(encoder);
     }
     if (n_left == 0) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "the model's processor cuts %u features, which are not those of its encoder",
+    return frit_fail(FRIT_E_UNSUPPORTED,
+                     "the model's processor expects %u features of this picture, and its encoder gives another number",
                      w->plan.n_soft);
 }
 
@@ -117,8 +125,7 @@ static frit_status encode(writing *w)
     w->features = calloc(n_features, sizeof *w->features);
     frit_status status =
         patches && w->features ? FRIT_OK : frit_fail_memory((n + n_features) * sizeof(float), "a picture");
-    if (status == FRIT_OK)
-        status = frit_processor_patches(&w->engine->pictures->processor, &w->plan, w->image, patches);
+    if (status == FRIT_OK) status = frit_processor_patches(&w->processor, &w->plan, w->image, patches);
     if (status == FRIT_OK) status = encode_tiles(w, patches);
     free(patches);
     return status;
@@ -128,9 +135,8 @@ static frit_status encode(writing *w)
 static frit_status make_run(writing *w, uint32_t n, frit_soft_run **out)
 {
     uint8_t digest[32];
-    const frit_processor *processor = &w->engine->pictures->processor;
     const bool has_axes = frit_has_rope_axes(&w->engine->hp);
-    const int32_t columns = (int32_t)(has_axes ? w->plan.tile_patches.columns / processor->merge : n);
+    const int32_t columns = (int32_t)(has_axes ? w->plan.tile_patches.columns / w->processor.merge : n);
     hash_run(w, digest);
     *out = frit_soft_run_find(w->engine, digest);
     if (*out) return FRIT_OK;
@@ -169,14 +175,16 @@ static frit_status add_part(void *ctx, const char *text, uint32_t n_soft)
     return add_tokens(media, media->runs[media->n_runs++]->ids, n_soft);
 }
 
-static frit_status make_media(frit_media *media, frit_engine *engine, const frit_image *image)
+static frit_status make_media(frit_media *media, frit_engine *engine, const frit_image *image,
+                              const frit_media_options *options)
 {
     writing w = {.engine = engine, .image = image, .media = media};
     FRIT_TRY(open_pictures(engine));
-    const frit_processor *processor = &engine->pictures->processor;
-    FRIT_TRY(frit_processor_plan(&w.plan, processor, image->width, image->height));
+    w.processor = engine->pictures->processor;
+    if (options) frit_processor_limit(&w.processor, options->min_tokens, options->max_tokens);
+    FRIT_TRY(frit_processor_plan(&w.plan, &w.processor, image->width, image->height));
     media->placeholder = engine->pictures->placeholder;
-    const frit_status status = frit_processor_marks(processor, &w.plan, add_part, &w);
+    const frit_status status = frit_processor_marks(&w.processor, &w.plan, add_part, &w);
     free(w.features);
     return status;
 }
@@ -189,11 +197,14 @@ frit_status frit_media_new(frit_media **out, frit_engine *engine, const frit_ima
     FRIT_REQUIRE(engine);
     FRIT_REQUIRE(image);
     FRIT_REQUIRE_UNUSED(options);
+    if (options && options->max_tokens > 0 && options->min_tokens > options->max_tokens)
+        return frit_fail(FRIT_E_INVALID, "a picture of at least %u and at most %u tokens", options->min_tokens,
+                         options->max_tokens);
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a picture cannot be encoded from within a row function");
     frit_media *media = calloc(1, sizeof *media);
     if (!media) return frit_fail_memory(sizeof *media, "a picture");
     media->n_refs = 1;
-    const frit_status status = make_media(media, engine, image);
+    const frit_status status = make_media(media, engine, image, options);
     if (status != FRIT_OK) {
         frit_media_free(media);
         return status;
@@ -233,8 +244,7 @@ frit_status frit_media_place_all(frit_token **out, size_t *n_out, const frit_tok
     for (size_t i = 0; i < n; i++) n_found += n_media > 0 && tokens[i] == media[0]->placeholder;
     if (n_found != n_media)
         return frit_fail(FRIT_E_INVALID,
-                         "the prompt has %zu places for pictures, but %zu pictures are given: the chat template shows "
-                         "no others",
+                         "the chat template has written %zu places for pictures, expected %zu, one for each picture",
                          n_found, n_media);
     for (size_t k = 0; k < n_media; k++) n_all += media[k]->n;
     *out = calloc(n_all + 1, sizeof **out);

@@ -62,6 +62,7 @@ frit_status frit_soft_run_new(frit_soft_run **out, frit_engine *engine, const fl
         free_run(run);
         return status;
     }
+    memcpy(run->digest, digest, sizeof run->digest);
     memcpy(run->features, features, n_tokens * (size_t)n * sizeof *features);
     for (int32_t i = 0; i < run->n_tokens; i++) {
         run->ids[i] = soft_id(digest, i);
@@ -75,8 +76,7 @@ frit_soft_run *frit_soft_run_find(const frit_engine *engine, const uint8_t diges
 {
     for (size_t i = 0; i < engine->soft.n; i++) {
         frit_soft_run *run = engine->soft.list[i];
-        const int32_t last = run->n_tokens - 1;
-        if (run->ids[0] != soft_id(digest, 0) || run->ids[last] != soft_id(digest, last)) continue;
+        if (memcmp(run->digest, digest, sizeof run->digest) != 0) continue;
         run->n_refs++;
         return run;
     }

@@ -18,6 +18,7 @@ enum { FRIT_FIRST_SOFT = 1 << 30, FRIT_ROPE_AXES = 3 };
 typedef struct frit_soft_run {   // consecutive soft tokens; immutable, with a reference count
     frit_engine *engine;         // that knows it; NULL: the engine was freed
     int32_t n_refs;
+    uint8_t digest[32];   // of the content
     int32_t n_tokens, width;
     int32_t n_positions;                 // rotary positions that it takes; n_tokens without M-RoPE
     frit_token *ids;                     // [n_tokens]
@@ -31,7 +32,7 @@ typedef struct frit_soft_runs {   // the runs of an engine; its thread alone use
     float *rows;   // [n_batch]: the input of a step with soft tokens; NULL: no session had any
 } frit_soft_runs;
 
-// Makes a run of height x width features of n numbers. `digest` identifies the content. With `has_axes` features
+// Makes a run of height x width features of n numbers. `digest` is a hash of the content. With `has_axes` features
 // rotate by their row and column.
 frit_status frit_soft_run_new(frit_soft_run **out, frit_engine *engine, const float *features, int32_t height,
                               int32_t width, int32_t n, const uint8_t digest[32], bool has_axes);

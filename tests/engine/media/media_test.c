@@ -174,6 +174,28 @@ static void a_picture_is_encoded_once(void **state)
     close_fixture(&f);
 }
 
+// Limits change the size to which a picture is resized, and so its tokens and their ids.
+static void fewer_tokens_may_be_asked_for(void **state)
+{
+    (void)state;
+    fixture f = open_fixture("qwen2_5_vl", 1);
+    frit_image *image;
+    size_t n_all, n;
+    encode_images(&f);
+    const frit_token first = frit_media_tokens(f.media[0], &n_all)[0];
+    assert_ok(frit_image_open(&image, shared_path("goldens/media/images/j444.jpg"), NULL));
+    assert_ok(frit_media_new(&f.media[f.n_media++], f.engine, image,
+                             &(frit_media_options){.max_tokens = (uint32_t)n_all / 2}));
+    const frit_token second = frit_media_tokens(f.media[1], &n)[0];
+    assert_in_range(n, 1, n_all / 2);
+    assert_int_not_equal(first, second);
+    frit_media *none;
+    assert_int_equal(frit_media_new(&none, f.engine, image, &(frit_media_options){.min_tokens = 9, .max_tokens = 8}),
+                     FRIT_E_INVALID);
+    frit_image_free(image);
+    close_fixture(&f);
+}
+
 // A session keeps its pictures after the caller has freed them.
 static void sessions_keep_their_pictures(void **state)
 {
@@ -271,6 +293,7 @@ int main(void)
         cmocka_unit_test(answers_about_files_equal_those_of_transformers),
         cmocka_unit_test(pictures_of_tiles_equal_those_of_transformers),
         cmocka_unit_test(a_picture_is_encoded_once),
+        cmocka_unit_test(fewer_tokens_may_be_asked_for),
         cmocka_unit_test(sessions_keep_their_pictures),
         cmocka_unit_test(the_number_of_pictures_must_fit),
         cmocka_unit_test(a_template_that_drops_pictures_is_refused),
