@@ -62,21 +62,21 @@ typedef struct frit_processor {
     int n_bits;   // of the filter's weights, for frit_resample
 
     uint32_t patch;    // side of a patch
-    uint32_t frames;   // a patch has its pixels as often: 2 for encoders of videos, otherwise 1
+    uint32_t frames;   // how often a patch has its pixels: 2 for encoders of videos, otherwise 1
     uint32_t merge;    // merge x merge patches become one soft token
     uint32_t block;    // patches are in squares of block x block; 1: row by row
     bool colors_last;
     uint32_t soft_per_tile;   // soft tokens of each tile; 0: as many as merged patches
-    int32_t extra_soft;       // and of each tile besides those of its patches, for a class token
+    int32_t extra_soft;       // soft tokens of each tile beside those of its patches: 1 for a class token
 
     uint32_t width, height;            // of a tile, or of each picture (STRETCH)
     uint32_t shortest;                 // CROP
     uint32_t longest;                  // LONGEST, SPLIT
-    uint64_t min_pixels, max_pixels;   // SMART; of all frames if counts_frames
-    bool counts_frames;                // SMART, as GLM-4.1V does it
+    uint64_t min_pixels, max_pixels;   // SMART: of a resized picture
+    bool counts_frames;                // SMART: pixels are counted once for each frame (GLM-4.1V)
     uint32_t min_tokens, max_tokens;   // BUDGET, TOKENS: soft tokens
     uint32_t min_tiles, max_tiles;     // CANVAS, TOKENS, CHUNKS
-    double tolerance;                  // TOKENS: a picture of more than this times max_tokens is cut into tiles
+    double tolerance;                  // TOKENS: a picture of more than tolerance x max_tokens soft tokens is cut
     bool splits;                       // SPLIT, CANVAS, TOKENS: larger pictures are cut into tiles
     bool adds_whole;                   // CANVAS, TOKENS: the whole picture follows its tiles
     bool fills_canvas;                 // CHUNKS: pictures are enlarged to the largest canvas

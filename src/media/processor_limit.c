@@ -73,7 +73,7 @@ static void limit_tokens(frit_processor *p, token_limits l)
     p->min_tokens = smaller(p->min_tokens, p->max_tokens);
 }
 
-// Keeps the listed sizes of few tiles, and always the first of those with fewest.
+// Keeps the listed sizes whose tiles are within the limit. The smallest listed size always stays.
 static void limit_anyres(frit_processor *p, token_limits l)
 {
     if (!l.max) return;

@@ -50,7 +50,7 @@ frit_status frit_plan_smart(frit_picture_plan *plan, const frit_processor *p)
     }
     if (fmax(width, height) / fmin(width, height) > MAX_RATIO)
         return frit_fail(FRIT_E_INVALID,
-                         "a picture has %ux%u pixels; expected at most %d times as many as in the shorter side",
+                         "a picture of %ux%u pixels is too narrow; expected a longer side of at most %d shorter sides",
                          (unsigned)plan->width, (unsigned)plan->height, MAX_RATIO);
     double out_width, out_height;
     frit_smart_size(&limits, width, height, &out_width, &out_height);

@@ -69,7 +69,8 @@ static bool has_changes(const frit_pick *p)
 
 static kind kind_of(const frit_pick *p, int32_t n_vocab)
 {
-    const bool has_top_k = p->top_k > 0 && p->top_k<n_vocab, has_top_p = p->top_p> 0 && p->top_p < 1;
+    const bool has_top_k = p->top_k > 0 && p->top_k < n_vocab;
+    const bool has_top_p = p->top_p > 0 && p->top_p < 1;
     if (p->first_top >= 0) return OTHER;
     if (!(p->temp > 0)) return LIKELIEST;
     if (p->top_n_sigma > 0) return OTHER;

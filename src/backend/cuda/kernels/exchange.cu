@@ -11,7 +11,7 @@
 // A rank that waits for eight seconds ends the kernel with an error.
 //
 // Large sums are sent in half of the bytes, unless PACKED is 0: four neighbours share a power of two, and have 14 bits
-// each. All ranks add the same rounded numbers, also their own, so that they have the same bits.
+// each. A rank rounds its own numbers too, so that the sums of all ranks have the same bits.
 //
 // Grid: at most EXCHANGE_BLOCKS, which all run at the same time; 512 threads. Defined by the host: RANKS, PACKED.
 #include "args.h"

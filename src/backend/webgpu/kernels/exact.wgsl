@@ -24,7 +24,7 @@ fn quotient(a: f32, b: f32) -> f32 {
         rest = rest << 1u;
         e -= 1;
     }
-    var q = 0u;   // 25 bits, of which the last one is for rounding
+    var q = 0u;   // 25 bits; the last one is for rounding
     for (var i = 0u; i < 25u; i++) {
         q = q << 1u;
         if (rest >= divisor) {

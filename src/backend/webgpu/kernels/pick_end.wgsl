@@ -26,8 +26,8 @@ fn put_item(key: u32, token: u32) {
     }
 }
 
-// Too many tokens have the upper 22 bits of the least key. Lists all above the exact least key, and of those with this
-// key the first ones.
+// For more tokens with the upper 22 bits of the least key than the list holds: lists the tokens above the exact least
+// key, then the first tokens with this key.
 fn list_exactly(pick: u32, thread: u32) {
     let wanted = pick_word(pick, OF_TOP_K);
     let prefix = find_prefix(pick, thread);
