@@ -55,7 +55,7 @@ static const frit_option *run_rows(size_t *n_rows)
          .type = FRIT_OPTION_LIST,
          .offset = offsetof(run_options, images),
          .metavar = "FILE",
-         .help = "a picture before the prompt: PNG, JPEG, WebP or GIF (may be given several times)"},
+         .help = "a picture for each {image} of the prompt, or before it: PNG, JPEG, WebP or GIF; -: stdin"},
         {.name = "image-tokens",
          .aliases = "image-max-tokens",
          .type = FRIT_OPTION_INT,
@@ -157,6 +157,13 @@ static int check_prompt(const run_args *args, const cli_text *prompt, const char
     return CLI_DONE;
 }
 
+static bool takes_image_of_stdin(const frit_option_list *images)
+{
+    for (size_t i = 0; i < images->n; i++)
+        if (strcmp(images->items[i], "-") == 0) return true;
+    return false;
+}
+
 // Reads the prompt's text from -p, -f or an argument, and piped text; only from stdin if the prompt is '-' or missing.
 static int read_prompt(const run_args *args, const char *model, const char *argument, cli_text *prompt)
 {
@@ -166,6 +173,9 @@ static int read_prompt(const run_args *args, const char *model, const char *argu
     if (n_sources > 1) return cli_usage("run: give the prompt once: by -p, by -f or as an argument");
     if (!run->prompt && argument && strcmp(argument, "-") == 0) text = NULL;
     if (!text && !file) file = "-";
+    const bool piped_image = takes_image_of_stdin(&run->images);
+    if (piped_image && file && strcmp(file, "-") == 0)
+        return cli_usage("run: --image - reads a picture from stdin: give the prompt by -p, -f or as an argument");
     // The user types the prompt of an existing model.
     const bool is_typed = file && strcmp(file, "-") == 0 && isatty(STDIN_FILENO);
     if (is_typed && model && cli_path_kind(model) == CLI_PATH_NONE && !hub_is_name(model))
@@ -174,7 +184,7 @@ static int read_prompt(const run_args *args, const char *model, const char *argu
         cli_note(&args->common, "the prompt is the text '%s'; -f %s reads the file", argument, argument);
     if (text) cli_text_add(prompt, text, strlen(text));
     int code = file ? read_text(args, file, prompt) : CLI_DONE;
-    if (code == CLI_DONE && !(file && strcmp(file, "-") == 0)) code = add_piped_text(args, prompt);
+    if (code == CLI_DONE && !piped_image && !(file && strcmp(file, "-") == 0)) code = add_piped_text(args, prompt);
     return code == CLI_DONE ? check_prompt(args, prompt, model) : code;
 }
 

@@ -10,7 +10,8 @@
 
 typedef struct chat_options {
     const char *system, *load, *session, *variables;
-    int32_t n_predict;
+    int32_t n_predict, image_tokens;
+    frit_option_list images;
     bool verbose, no_context_shift;
 } chat_options;
 
@@ -36,6 +37,19 @@ static const frit_option *chat_rows(size_t *n_rows)
          .offset = offsetof(chat_options, system),
          .metavar = "TEXT",
          .help = "a system message at the start"},
+        {.name = "image",
+         .type = FRIT_OPTION_LIST,
+         .offset = offsetof(chat_options, images),
+         .metavar = "FILE",
+         .help = "a picture before the first message, as /image adds it (may be given several times)"},
+        {.name = "image-tokens",
+         .aliases = "image-max-tokens",
+         .type = FRIT_OPTION_INT,
+         .offset = offsetof(chat_options, image_tokens),
+         .min = 0,
+         .max = 1 << 20,
+         .metavar = "N",
+         .help = "shrink pictures until they have N tokens at most; 0: the model's limit"},
         {.name = "load",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(chat_options, load),
@@ -75,9 +89,31 @@ static const frit_option *chat_rows(size_t *n_rows)
     return rows;
 }
 
+// Returns true for the name of a picture's file and nothing else, which is what a terminal types when a file is dropped
+// on it.
+static bool is_picture(const char *text)
+{
+    char *name = strdup(text);
+    const char *rest = name ? chat_file_take_name(name) : "";
+    const bool is_it = name && !rest[0] && chat_pictures_names_one(name) && access(name, R_OK) == 0;
+    free(name);
+    return is_it;
+}
+
+static int add_picture(chat *c, const char *text)
+{
+    cli_text command = {0};
+    cli_text_add(&command, "/image ", 7);
+    cli_text_add(&command, text, strlen(text));
+    const int code = chat_command_run(c, command.data);
+    free(command.data);
+    return code;
+}
+
 static int take(chat *c, const char *text)
 {
     if (text[strspn(text, " \t\n")] == 0) return CLI_DONE;
+    if (is_picture(text)) return add_picture(c, text);
     if (text[0] == '/' && text[1] != '/') return chat_command_run(c, text);
     text += text[0] == '/';
     const json_t *call = chat_talk_open_call(c);
@@ -196,6 +232,10 @@ static int open_chat(chat *c, const chat_args *args)
     if (code == CLI_DONE && args->chat.load) code = chat_file_load(c, args->chat.load);
     if (code == CLI_DONE && args->chat.session) code = chat_file_open_session(c, args->chat.session);
     if (code == CLI_DONE && args->chat.system && !chat_talk_set_system(c, args->chat.system)) code = CLI_USAGE;
+    for (size_t i = 0; code == CLI_DONE && i < args->chat.images.n; i++)
+        code = strcmp(args->chat.images.items[i], "-") == 0
+                   ? cli_usage("chat: --image -: stdin has the conversation; expected a file")
+                   : chat_pictures_wait(c, args->chat.images.items[i]);
     return code;
 }
 
@@ -207,10 +247,12 @@ static int run(void *ctx)
               .n_predict = args->chat.n_predict,
               .verbose = args->chat.verbose,
               .keeps_all = args->chat.no_context_shift,
+              .session_path = args->chat.session,
+              .pictures = chat_pictures_new((uint32_t)args->chat.image_tokens),
               .shift = args->shift};
     c.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     c.fancy = cli_color(&args->common, stdout);
-    int code = open_chat(&c, args);
+    int code = c.pictures ? open_chat(&c, args) : cli_no_memory();
     c.edits = c.interactive && term && strcmp(term, "dumb") != 0;
     if (c.interactive) cli_watch_size();
     if (code == CLI_DONE && !(c.input = chat_input_new(c.edits, c.interactive))) code = cli_no_memory();
@@ -223,6 +265,7 @@ static int run(void *ctx)
     free((void *)c.format.format);
     frit_sampler_free(c.sampler);
     frit_session_free(c.session);
+    chat_pictures_free(c.pictures);
     cli_drafter_free(&c.drafter);
     frit_engine_free(c.engine);
     frit_model_free(c.model);
@@ -251,7 +294,7 @@ const cli_command cli_command_chat = {
     .name = "chat",
     .usage = "[MODEL] [options]",
     .summary = "have a conversation",
-    .usual = "system load session n-predict verbose temp top-k top-p repeat-penalty seed json-schema lora "
+    .usual = "system image load session n-predict verbose temp top-k top-p repeat-penalty seed json-schema lora "
              "ctx threads gpu-layers type model hf-repo quiet",
     .details =
         "Type a message and press Enter; arrow keys edit and recall lines, a paste is one message however many lines\n"
@@ -263,6 +306,8 @@ const cli_command cli_command_chat = {
         "With --context-shift an answer that fills it drops the oldest tokens instead, and nothing runs again.\n"
         "In a pipe every line of stdin is a message or a command; only answers go to stdout, reasoning between\n"
         "<think> and </think>, calls of tools as JSON. After a call the next message is what the tool gave.\n"
+        "/image FILE, or the name of a picture alone, adds the picture to the next message, where the model reads "
+        "some.\n"
         "\n"
         "  frit chat\n"
         "  frit chat model.gguf --system \"Answer in one sentence.\"\n"

@@ -5,6 +5,7 @@
 //     chat.c            options, the loop: read, command or answer
 //     chat_talk.c       messages, the session's contents, answers
 //     chat_room.c       a full context: removes the oldest turns
+//     chat_pictures.c   pictures of messages
 //     chat_commands.c   the table of slash commands
 //     chat_input.c      line editing, pasting, texts of several lines, history
 //     chat_view.c       an answer on the screen: Markdown as it arrives, reasoning dimmed; wrap.c: lines
@@ -45,6 +46,8 @@ void chat_view_free(chat_view *view);
 
 // ---------------------------------------------------------------------------------------- the conversation
 
+typedef struct chat_pictures chat_pictures;
+
 typedef struct chat {
     const cli_common *common;
     frit_model *model;
@@ -61,6 +64,8 @@ typedef struct chat {
     app_shift_options shift;   // within answers
     bool keeps_all;            // a full context ends an answer, instead of removing turns
     bool leaves;
+    const char *session_path;   // --session, or NULL
+    chat_pictures *pictures;
     chat_input *input;
     json_t *messages;    // a list
     size_t n_left_out;   // messages after the system message that the model no longer sees: the oldest
@@ -80,17 +85,19 @@ typedef struct chat {
 void chat_say_stats(const chat *c);                                             // of the last answer
 void chat_say(const char *format, ...) __attribute__((format(printf, 1, 2)));   // prints a line on stderr
 
+// Adds a message. One of the user gets the pictures that wait for it.
 bool chat_talk_add(chat *c, const char *role, const char *text);
 // Returns a call of the last answer that has no result yet, or NULL.
 const json_t *chat_talk_open_call(const chat *c);
 // Adds a text as the result of the call.
 bool chat_talk_add_result(chat *c, const json_t *call, const char *text);
 const char *chat_talk_role(const chat *c, size_t i);      // "" past the end
-const char *chat_talk_content(const chat *c, size_t i);   // "" if it is not text
+const char *chat_talk_content(const chat *c, size_t i);   // its text, without pictures; "" if it has none
 // Sets or (with "") removes the system message.
 bool chat_talk_set_system(chat *c, const char *text);
 const char *chat_talk_system(const chat *c);   // "" if there is no system message
-// Removes the last question with its answer; returns the question, malloc'd, or NULL.
+// Removes the last question with its answer; returns the question, malloc'd, or NULL. Its pictures wait for the next
+// message again.
 char *chat_talk_drop_turn(chat *c);
 // Makes the turn from the messages that the model sees. Returns NULL after printing an error.
 frit_turn *chat_talk_turn(const chat *c);
@@ -104,6 +111,30 @@ frit_token *chat_talk_tokens(const chat *c, size_t *n_tokens);   // tokens of th
 // results. Returns an exit code; on failure the question is removed.
 int chat_talk_answer(chat *c);
 int chat_talk_make_sampler(chat *c);   // from c->sampling
+
+// ---------------------------------------------------------------------------------------- pictures
+
+// `max_tokens`: of a picture; 0: the model's limit.
+chat_pictures *chat_pictures_new(uint32_t max_tokens);
+void chat_pictures_free(chat_pictures *pictures);
+// Encodes the pictures of messages that are not encoded yet. Returns an exit code after printing any error; then no
+// picture was added.
+int chat_pictures_open(chat *c, const json_t *messages);
+// Encodes the picture of a file, which waits for the next message. Returns an exit code after printing any error.
+int chat_pictures_wait(chat *c, const char *path);
+size_t chat_pictures_waiting(const chat *c);
+void chat_pictures_forget(chat *c);               // the pictures that wait
+bool chat_pictures_names_one(const char *path);   // by the end of the name
+// Makes the content of a message: the pictures that wait, then the text. NULL if the text is not UTF-8.
+json_t *chat_pictures_content(chat *c, const char *text);
+// Makes a message's pictures wait for the next message.
+void chat_pictures_take_back(chat *c, const json_t *message);
+// Returns the file of a message's picture i; NULL past the end.
+const char *chat_pictures_path(const json_t *message, size_t i);
+// Returns the pictures of messages, in their order, malloc'd; NULL: out of memory.
+frit_media **chat_pictures_of(const chat *c, const json_t *messages, size_t *n);
+
+// ---------------------------------------------------------------------------------------- a full context
 
 // Returns the messages that the model sees, as a new reference.
 json_t *chat_room_messages(const chat *c);
@@ -130,6 +161,9 @@ int chat_file_save_session(const chat *c, const char *path);
 char *chat_file_edit(const char *text);
 // Expands "~/notes" to a path in the home folder; malloc'd.
 char *chat_file_path(const char *path);
+// Takes the name of a file from the beginning of a text: a word, in which a backslash keeps the character after it, or
+// what stands between quotes. Returns the rest of the text; `text` is changed into the name.
+char *chat_file_take_name(char *text);
 // Returns the path of a file ("history") in the state folder, which is created; malloc'd, or NULL.
 char *chat_file_state(const char *name);
 

@@ -20,6 +20,14 @@ void chat_say(const char *format, ...)
     va_end(args);
 }
 
+// Says how many pictures the next message has.
+static void say_waiting(const chat *c)
+{
+    const size_t n = chat_pictures_waiting(c);
+    if (n > 0)
+        chat_say("%zu %s with the next message; /image - takes them out", n, n == 1 ? "picture goes" : "pictures go");
+}
+
 // ---------------------------------------------------------------------------------------- messages
 
 static int run_system(chat *c, char *rest)
@@ -40,6 +48,7 @@ static int run_clear(chat *c, char *rest)
     (void)rest;
     char *system = strdup(chat_talk_system(c));
     json_array_clear(c->messages);
+    chat_pictures_forget(c);
     c->n_left_out = 0;
     if (system && system[0]) chat_talk_set_system(c, system);
     free(system);
@@ -78,6 +87,7 @@ static int run_undo(chat *c, char *rest)
         return CLI_DONE;
     }
     chat_say("taken back: %.60s%s", question, strlen(question) > 60 ? "..." : "");
+    say_waiting(c);
     free(c->draft);
     c->draft = strchr(question, '\n') ? NULL : strdup(question);
     free(question);
@@ -108,12 +118,11 @@ static int run_edit(chat *c, char *rest)
 // /read FILE [QUESTION]
 static int run_read(chat *c, char *rest)
 {
-    char *end = rest + strcspn(rest, " \t"), *question = end + strspn(end, " \t");
+    const char *question = chat_file_take_name(rest);
     if (!rest[0]) {
         chat_say("/read FILE [QUESTION]");
         return CLI_DONE;
     }
-    *end = 0;
     char *path = chat_file_path(rest);
     cli_text text = {0};
     int code = CLI_DONE;
@@ -130,6 +139,29 @@ static int run_read(chat *c, char *rest)
     free(path);
     free(text.data);
     return code;
+}
+
+// /image FILE [QUESTION]
+static int run_image(chat *c, char *rest)
+{
+    if (strcmp(rest, "-") == 0) {
+        chat_pictures_forget(c);
+        chat_say("the next message has no pictures");
+        return CLI_DONE;
+    }
+    const char *question = chat_file_take_name(rest);
+    if (!rest[0]) {
+        chat_say("/image FILE [QUESTION]");
+        say_waiting(c);
+        return CLI_DONE;
+    }
+    char *path = chat_file_path(rest);
+    const int code = path ? chat_pictures_wait(c, path) : cli_no_memory();
+    free(path);
+    if (code != CLI_DONE) return CLI_DONE;   // the error was printed
+    if (question[0]) return ask(c, question);
+    say_waiting(c);
+    return CLI_DONE;
 }
 
 // ---------------------------------------------------------------------------------------- settings
@@ -187,6 +219,9 @@ static void show_messages(const chat *c)
 {
     for (size_t i = 0; i < json_array_size(c->messages); i++) {
         const json_t *calls = json_object_get(json_array_get(c->messages, i), "tool_calls");
+        const char *path;
+        for (size_t k = 0; (path = chat_pictures_path(json_array_get(c->messages, i), k)); k++)
+            chat_say("%s: picture %s", chat_talk_role(c, i), path);
         chat_say("%s: %s", chat_talk_role(c, i), chat_talk_content(c, i));
         for (size_t k = 0; k < json_array_size(calls); k++) {
             const json_t *function = json_object_get(json_array_get(calls, k), "function");
@@ -417,6 +452,7 @@ static const command commands[] = {
     {"stats", "", "tokens, speed and context of the last answer", run_stats, false},
     {"tools", "[FILE | -]", "show, set or remove the tools that the model is told of", run_tools, true},
     {"read", "FILE [QUESTION]", "ask about the contents of a file", run_read, true},
+    {"image", "FILE [QUESTION] | -", "ask about a picture; - takes out those of the next message", run_image, true},
     {"exit", "", "leave", run_exit, false},
 };
 enum { N_COMMANDS = CLI_COUNT(commands) };

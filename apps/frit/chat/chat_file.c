@@ -21,6 +21,19 @@ char *chat_file_path(const char *path)
     return strncmp(path, "~/", 2) == 0 && home ? join(home, path + 2) : strdup(path);
 }
 
+char *chat_file_take_name(char *text)
+{
+    const char quote = text[0] == '"' || text[0] == '\'' ? text[0] : 0;
+    char *from = text + (quote != 0), *to = text;
+    for (; *from && *from != quote && (quote || !strchr(" \t\n", *from)); from++) {
+        if (!quote && *from == '\\' && from[1]) from++;
+        *to++ = *from;
+    }
+    if (*from) from++;   // the quote, or a space
+    *to = 0;
+    return from + strspn(from, " \t\n");
+}
+
 // Creates the folders of a path, readable by the user only.
 static void make_folders(char *path)
 {
@@ -84,9 +97,10 @@ static int take_conversation(chat *c, json_t *all, const char *path)
     int code = CLI_DONE;
     if (!are_messages(messages)) {
         code = cli_fail("%s: neither a list of messages nor an object with \"messages\"", path);
-    } else {
+    } else if ((code = chat_pictures_open(c, messages)) == CLI_DONE) {
         json_decref(c->messages);
-        c->messages = json_deep_copy(messages);
+        c->messages = json_incref(messages);
+        chat_pictures_forget(c);
         c->n_left_out = 0;
         json_decref(c->tools);
         c->tools = json_is_array(tools) ? json_deep_copy(tools) : NULL;

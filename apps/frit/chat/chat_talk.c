@@ -13,7 +13,8 @@
 
 bool chat_talk_add(chat *c, const char *role, const char *text)
 {
-    json_t *message = json_pack("{s:s, s:s}", "role", role, "content", text);
+    json_t *content = strcmp(role, "user") == 0 ? chat_pictures_content(c, text) : json_string(text);
+    json_t *message = content ? json_pack("{s:s, s:o}", "role", role, "content", content) : NULL;
     if (message && json_array_append_new(c->messages, message) == 0) return true;
     chat_say("the message is not UTF-8");
     return false;
@@ -32,6 +33,11 @@ const char *chat_talk_role(const chat *c, size_t i)
 
 const char *chat_talk_content(const chat *c, size_t i)
 {
+    const json_t *parts = json_object_get(json_array_get(c->messages, i), "content");
+    for (size_t k = 0; k < json_array_size(parts); k++) {
+        const char *text = json_string_value(json_object_get(json_array_get(parts, k), "text"));
+        if (text) return text;
+    }
     return member(c, i, "content");
 }
 
@@ -83,6 +89,7 @@ char *chat_talk_drop_turn(chat *c)
     while (i > 0 && strcmp(chat_talk_role(c, i - 1), "user") != 0) i--;
     if (i == 0) return NULL;
     char *question = strdup(chat_talk_content(c, i - 1));
+    chat_pictures_take_back(c, json_array_get(c->messages, i - 1));
     while (json_array_size(c->messages) >= i) json_array_remove(c->messages, json_array_size(c->messages) - 1);
     c->n_left_out = 0;   // there may be room now
     return question;
@@ -92,14 +99,19 @@ char *chat_talk_drop_turn(chat *c)
 
 frit_turn *chat_talk_turn(const chat *c)
 {
-    json_t *conversation =
-        json_pack("{s:o, s:O}", "messages", chat_room_messages(c), "chat_template_kwargs", c->variables);
+    json_t *messages = chat_room_messages(c);
+    json_t *conversation = json_pack("{s:O, s:O}", "messages", messages, "chat_template_kwargs", c->variables);
     if (conversation && c->tools) json_object_set(conversation, "tools", c->tools);
     char *json = conversation ? json_dumps(conversation, JSON_COMPACT) : NULL;
+    size_t n_media;
+    frit_media **media = chat_pictures_of(c, messages, &n_media);
     frit_turn *turn = NULL;
-    frit_status status = json ? frit_turn_new(&turn, c->model, json, strlen(json)) : FRIT_E_MEMORY;
+    frit_status status = FRIT_E_MEMORY;
+    if (json && media) status = frit_turn_new_with_media(&turn, c->model, json, strlen(json), media, n_media);
     if (status != FRIT_OK) cli_report(status);
+    free(media);
     free(json);
+    json_decref(messages);
     json_decref(conversation);
     return turn;
 }

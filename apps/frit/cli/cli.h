@@ -300,6 +300,8 @@ typedef struct cli_text {   // malloc'd bytes
     char *data;
     size_t n;
 } cli_text;
+// Reads a file of any contents; "-": stdin. Returns an exit code after printing any error.
+int cli_read_bytes(const char *path, cli_text *out);
 int cli_read_file(const char *path, cli_text *out);   // reads a text; "-": stdin. Removes a byte order mark
 // Reads a file as JSON; `flags` are Jansson's. Returns an exit code after printing any error; *out is then NULL.
 int cli_read_json(const char *path, size_t flags, struct json_t **out);
@@ -339,6 +341,11 @@ frit_token *cli_tokens(const frit_model *model, const char *text, size_t n_bytes
 frit_token *cli_chat_tokens(const frit_model *model, const frit_message *messages, size_t n, size_t *n_tokens);
 frit_token *cli_turn_tokens(const frit_turn *turn, size_t *n_tokens);
 
+// Encodes the picture of a file ("-": stdin) and says how many tokens it has. Returns an exit code after printing any
+// error.
+int cli_encode_image(frit_media **out, frit_engine *engine, const cli_common *common, const char *path,
+                     const frit_media_options *options);
+
 typedef struct cli_images {   // encoded pictures, which must live as long as their tokens are used
     frit_media **list;
     size_t n;
@@ -352,7 +359,8 @@ typedef struct cli_image_prompt {
     size_t n_bytes;
 } cli_image_prompt;
 
-// Encodes the pictures of files and makes the prompt's tokens by the model's chat template: pictures, then text.
+// Encodes the pictures of files and makes the prompt's tokens by the model's chat template. The pictures are where the
+// text has {image}, or before the text if it has none.
 // *tokens is malloc'd. Returns an exit code after printing any error.
 int cli_image_tokens(frit_engine *engine, const frit_model *model, const cli_common *common,
                      const cli_image_prompt *prompt, cli_images *images, frit_token **tokens, size_t *n_tokens);

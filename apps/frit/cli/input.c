@@ -43,11 +43,10 @@ void cli_text_print(cli_text *text, const char *format, ...)
     va_end(args);
 }
 
-int cli_read_file(const char *path, cli_text *out)
+int cli_read_bytes(const char *path, cli_text *out)
 {
     const bool is_stdin = strcmp(path, "-") == 0;
     const char *name = is_stdin ? "stdin" : path;
-    if (is_stdin && isatty(STDIN_FILENO)) cli_hint("type the text; %s ends it", cli_end_key());
     const bool before = cli_exit_on_signal(true);   // a terminal or a pipe may block forever
     FILE *file = is_stdin ? stdin : fopen(path, "rb");
     int code = file ? CLI_DONE : cli_fail("%s: %s", name, strerror(errno));
@@ -58,6 +57,15 @@ int cli_read_file(const char *path, cli_text *out)
     if (file && ferror(file)) code = cli_fail("%s: %s", name, strerror(errno));
     if (file && !is_stdin) fclose(file);
     cli_exit_on_signal(before);
+    return code;
+}
+
+int cli_read_file(const char *path, cli_text *out)
+{
+    const bool is_stdin = strcmp(path, "-") == 0;
+    const char *name = is_stdin ? "stdin" : path;
+    if (is_stdin && isatty(STDIN_FILENO)) cli_hint("type the text; %s ends it", cli_end_key());
+    int code = cli_read_bytes(path, out);
     const char *encoding = app_foreign_encoding(out->data, out->n);
     if (code == CLI_DONE && encoding) code = cli_fail("%s: is text in %s; expected UTF-8", name, encoding);
     const size_t n_mark = app_mark_bytes(out->data, out->n);
