@@ -12,13 +12,13 @@
 set -eu
 cd "$(dirname "$0")/../.."
 python=$PWD/build/python/bin/python
-packages='pytest>=8 numpy pydantic>=2 mypy==2.4.1 pyright==1.1.414 hatchling==1.33.0 build'
+packages='pytest>=8 numpy pydantic>=2 mypy==2.4.1 pyright==1.1.414 hatchling==1.33.0 build pillow'
 
-if [ ! -e build/python/complete ]; then
+if [ "$(cat build/python/complete 2>/dev/null)" != "$packages" ]; then
     python3 -m venv build/python
     # shellcheck disable=SC2086 # packages are split into words on purpose
     "$python" -m pip install --quiet --disable-pip-version-check $packages
-    touch build/python/complete
+    echo "$packages" >build/python/complete
 fi
 if [ "$1" = --setup ]; then exit 0; fi
 if [ "$1" = --frameworks ]; then

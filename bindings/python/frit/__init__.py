@@ -33,6 +33,7 @@ from .errors import (
     TimedOutError,
     UnsupportedError,
 )
+from .image import Image
 from .model import Adapter, Model, ModelInfo
 from .names import Fetching, pull
 from .results import Answer, Chunk, TokenLogprob, ToolCall, Usage
@@ -44,7 +45,7 @@ __version__: str = lib.version
 
 __all__ = [
     "Adapter", "Answer", "AnswerError", "AsyncStream", "CancelledError", "Candidates", "ChatOptions", "Chunk", "DeniedError",
-    "Engine", "EngineInfo", "EngineOptions", "Fetching", "FormatError", "FritError", "GenerateOptions", "Grammar", "InputOutputError",
+    "Engine", "EngineInfo", "EngineOptions", "Fetching", "FormatError", "FritError", "GenerateOptions", "Grammar", "Image", "InputOutputError",
     "InternalError", "InvalidError", "LimitError", "Model", "ModelInfo", "NetworkError", "NotFoundError", "OutOfMemoryError", "Sampler",
     "SamplerOptions", "Session", "Stream", "Tensor", "TimedOutError", "TokenLogprob", "ToolCall", "UnsupportedError",
     "Usage", "load", "pull", "sampler_option_names",

@@ -25,6 +25,7 @@ from .sampling import Grammar, Sampler
 
 if TYPE_CHECKING:
     from .engine import Engine
+    from .image import Pictures
     from .model import Adapter
     from .session import Session
 
@@ -78,6 +79,9 @@ class Job(Unique):
         self._lent = session._hold() if session is not None else None   # outlives the session's close()
         self.grammar: Grammar | None = None
         self.turn_grammar: Handle | None = None
+        #: The pictures of the turn, which is made by `begin` once they are encoded.
+        self.pictures: Pictures | None = None
+        self.begin: Callable[[Job, Any], None] | None = None
         self.schema: Any = None   # the type, schema or grammar of the answer
         self.cancelled = False
         self.done = False
@@ -103,6 +107,9 @@ class Job(Unique):
 
     def start(self) -> None:
         """Makes the session and queues the prompt, and after a preemption the answer so far."""
+        if self.begin is not None and self.pictures is not None:
+            begin, self.begin = self.begin, None
+            begin(self, self.pictures.encode(self.engine._core.handle))
         if self._text is None:
             self._n_keep = self._prepare()
         if self._lent is not None:
@@ -120,6 +127,12 @@ class Job(Unique):
             options = c.frit_shift_options(n_keep=max(32, self.shift))
             check(lib.frit_session_set_shift(self.session, byref(options)))
 
+    def take_turn(self, turn: Turn, grammar: Handle | None) -> None:
+        """Sets the turn that the text answers, and the grammar of the answer."""
+        self.turn, self.turn_grammar = turn, grammar
+        self.prompt = turn.tokens()
+        self.usage.prompt = len(self.prompt)
+
     def _prepare(self) -> int:
         n_keep = len(self.prompt)
         self.sampler.lock()
@@ -129,8 +142,10 @@ class Job(Unique):
         accept, handle = lib.frit_sampler_accept, self.sampler._handle
         has_source = self.model.info.kind == "encoder-decoder"
         if not has_source:
+            n_vocab = self.model.info.n_vocab
             for token in self.prompt:
-                check(accept(handle, token))
+                if token < n_vocab:   # larger ids stand for pictures
+                    check(accept(handle, token))
             if self.heal:
                 n_keep = self.sampler._heal(self.prompt)
         follows = self.prompt if self.is_text and not has_source else ()
@@ -166,6 +181,8 @@ class Job(Unique):
 
     def _end_all(self) -> None:
         self.release()
+        if self.pictures is not None:
+            self.pictures.free()
         self.done = True
         if self._has_sampler:
             self._has_sampler = False

@@ -106,6 +106,7 @@ class ChatOptions(AnswerOptions, total=False):
     continue_final_message: bool
     parallel_tool_calls: bool
     open_objects: bool
+    image_tokens: int | None
 
 
 class EngineOptions(TypedDict, total=False):

@@ -19,10 +19,11 @@ from .sampling import Grammar
 class Turn(Unique):
     """One turn of a chat: its prompt, the grammar of its answer, and the answer split into parts."""
 
-    def __init__(self, model: Model, conversation: bytes) -> None:
+    def __init__(self, model: Model, conversation: bytes, media: Any = ()) -> None:
         self.model = model
         self.handle = ctypes.c_void_p()
-        check(lib.frit_turn_new(byref(self.handle), model._handle, conversation, len(conversation)))
+        check(lib.frit_turn_new_with_media(byref(self.handle), model._handle, conversation, len(conversation),
+                                           media or None, len(media)))
         self._owned = Handle(self.handle, lib.frit_turn_free, model)
         self._part = c.frit_part()
         self._has_calls = False

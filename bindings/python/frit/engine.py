@@ -32,6 +32,7 @@ from ._chat import conversation_of, form_of
 from ._core import Core
 from ._handle import Unique
 from ._jobs import Job
+from .image import Pictures, take_images
 from ._library import callback, check, decode, lib
 from ._options import ChatOptions, EngineOptions, GenerateOptions, SamplerOptions
 from ._sinks import AsyncStream, Stream, loop_sink, thread_sink
@@ -254,7 +255,9 @@ class Engine(Unique):
     def chat(self, messages: Messages, *, schema: Any = None, **options: Unpack[ChatOptions]) -> Answer[Any]:
         """Returns the answer to a conversation.
 
-        messages: dicts in the form of OpenAI's API, or a text, which becomes one message of the user.
+        messages: dicts in the form of OpenAI's API, or a text, which becomes one message of the user. A picture is a
+            part {"type": "image", "image": SOURCE} of a message's content, where SOURCE is what `frit.Image` takes, or
+            {"type": "image_url", "image_url": {"url": "data:..."}}.
         tools: Python functions with annotations and a docstring, or dicts {"type": "function", "function": {...}}.
         tool_choice: "auto", "none", "required", or the name of a tool.
         schema: the form of the answer's text: a type (a pydantic model, a dataclass, a TypedDict, Literal, a list of
@@ -265,6 +268,7 @@ class Engine(Unique):
         parallel_tool_calls: False: the answer has one call at most.
         open_objects: objects may have properties that the schema of the answer or of a tool does not name
             (`frit.Grammar`).
+        image_tokens: most tokens of each picture; None: the model's limit.
         Other options are those of `generate`: max_tokens, stop, temperature, seed, logprobs, adapters, ...
 
         Raises UnsupportedError for a schema that cannot become a grammar, InvalidError if the template refuses the
@@ -326,16 +330,29 @@ class Engine(Unique):
                   max_tokens: int | None = None, stop: str | Sequence[str] = (), sampler: Sampler | None = None,
                   logprobs: int | None = None, adapters: Adapters = (), speculate: str | Engine | None = None,
                   ignore_end: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
-                  context_shift: int | None = None, **sampling: Unpack[SamplerOptions]) -> Job:
+                  context_shift: int | None = None, image_tokens: int | None = None,
+                  **sampling: Unpack[SamplerOptions]) -> Job:
         own = self._sampler("chat", ChatOptions, sampler, sampling)
-        turn = Turn(self.model, conversation_of(messages, tools, tool_choice, template,
-                                                flag("continue_final_message", continue_final_message)))
+        texts, images = (messages, []) if isinstance(messages, str) else take_images(
+            sequence("messages", messages, "dicts, or a str"))
+        pictures = Pictures(images, image_tokens)
+        conversation = conversation_of(texts, tools, tool_choice, template,
+                                       flag("continue_final_message", continue_final_message))
         form = form_of(self.model, schema, flag("open_objects", open_objects))
-        job = Job(self, turn.tokens(), own, sink, max_tokens=max_tokens, stop=stop, turn=turn, is_text=False,
-                  logprobs=logprobs, adapters=with_scales(adapters), salt=salt, weight=weight, priority=priority,
+        one_call = not flag("parallel_tool_calls", parallel_tool_calls)
+        job = Job(self, (), own, sink, max_tokens=max_tokens, stop=stop, is_text=False, logprobs=logprobs,
+                  adapters=with_scales(adapters), salt=salt, weight=weight, priority=priority,
                   speculate=speculation(speculate, self), ignore_end=ignore_end, shift=context_shift)
-        job.turn_grammar = turn.grammar(form, not flag("parallel_tool_calls", parallel_tool_calls), open_objects)
         job.schema = schema
+
+        def begin(job: Job, media: Any) -> None:
+            turn = Turn(job.model, conversation, media)
+            job.take_turn(turn, turn.grammar(form, one_call, open_objects))
+
+        if images:
+            job.pictures, job.begin = pictures, begin
+        else:
+            begin(job, ())
         return job
 
     def _set_grammar(self, job: Job) -> bool:
