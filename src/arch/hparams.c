@@ -39,6 +39,7 @@ static const hparam rows[] = {
     {"embedding_length_out",                 INT,   MODEL(n_embd_out),      1,    1 << 20, 0,     CHOSEN},
     {"position_side",                        INT,   MODEL(media.side),      1,    4096,    0,     CHOSEN},
     {"unused_block_count",                   INT,   MODEL(media.n_unused),  0,    1024,    0,     CHOSEN},
+    {"projector_length",                     INT,   MODEL(media.n_projector), 1,  1 << 20, 0,     CHOSEN},
     {"spatial_merge_size",                   INT,   MODEL(media.merge),     1,    64,      1,     CHOSEN},
     {"vocab_size",                           INT,   MODEL(n_vocab),         1,    1 << 24, 0,     0},
     {"attention.layer_norm_rms_epsilon",     FLOAT, MODEL(rms_eps),         0,    1,       0,     0},

@@ -82,9 +82,10 @@ typedef struct frit_index_params {
 
 // Encoders of pictures: media.h.
 typedef struct frit_media_params {
-    int32_t side;       // patches on a side of a tile, for which positions are learned; 0: none are
-    int32_t n_unused;   // last layers that the text does not read
-    int32_t merge;      // patches on a side of the block that a row of the text stands for
+    int32_t side;          // patches on a side of a tile, for which positions are learned; 0: none are
+    int32_t n_unused;      // last layers that the text does not read
+    int32_t n_projector;   // width between the matrices that follow the encoder; 0: there is no such width
+    int32_t merge;         // patches on a side of the block that a row of the text stands for
 } frit_media_params;
 
 typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;

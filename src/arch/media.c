@@ -38,9 +38,13 @@ frit_status frit_media_count(const frit_arch *arch, const frit_hparams *hp, frit
     if (grid.height < 1 || grid.width < 1 || grid.height % merge != 0 || grid.width % merge != 0)
         return frit_fail(FRIT_E_INVALID, "a picture of %d x %d patches, expected multiples of %d for an encoder %s",
                          (int)grid.height, (int)grid.width, (int)merge, arch->name);
-    if (arch->media->has_places && (grid.height != hp->media.side || grid.width != hp->media.side))
+    if (arch->media->has_places && !arch->media->resize_places &&
+        (grid.height != hp->media.side || grid.width != hp->media.side))
         return frit_fail(FRIT_E_INVALID, "a picture of %d x %d patches, expected %d x %d for an encoder %s",
                          (int)grid.height, (int)grid.width, (int)hp->media.side, (int)hp->media.side, arch->name);
+    if (arch->media->has_turns && hp->layers[0].k_dim % 4 != 0)
+        return frit_fail(FRIT_E_FORMAT, "heads of %d numbers, expected a multiple of 4 for an encoder %s",
+                         (int)hp->layers[0].k_dim, arch->name);
     out->n_rows = (int64_t)grid.height * grid.width;
     out->n_outs = out->n_rows / ((int64_t)merge * merge);
     out->n_rows += arch->media->has_class;
@@ -52,9 +56,15 @@ static int64_t n_turns(const frit_arch *arch, const frit_hparams *hp)
     return arch->media->has_turns ? hp->layers[0].k_dim : 0;
 }
 
+// Numbers that tell a row's position: a row of the table, once, or the position itself.
+static int64_t place_width(const frit_arch *arch, const frit_hparams *hp)
+{
+    return arch->media->resize_places ? hp->n_embd : 2 * arch->media->has_places;
+}
+
 int64_t frit_media_width(const frit_arch *arch, const frit_hparams *hp)
 {
-    return hp->n_embd_in + n_turns(arch, hp) + arch->media->has_segments + 2 * arch->media->has_places;
+    return hp->n_embd_in + n_turns(arch, hp) + arch->media->has_segments + place_width(arch, hp);
 }
 
 void frit_media_place_blocks(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows)
@@ -62,50 +72,82 @@ void frit_media_place_blocks(const frit_hparams *hp, frit_media_grid grid, frit_
     const int32_t merge = hp->media.merge, n = merge * merge, width = grid.width / merge;
     for (int32_t i = 0; i < grid.height * grid.width; i++) {
         const int32_t block = i / n, y = block / width * merge + i % n / merge, x = block % width * merge + i % merge;
-        rows[i] = (frit_patch_place){.patch = y * grid.width + x, .y = y, .x = x};
+        rows[i] = (frit_patch_place){.patch = y * grid.width + x, .turns = {y, x}, .place = y * grid.width + x};
         out_rows[block] = block * n;
     }
 }
 
-// Half of the pairs turn by the row's y, the others by its x, with the frequencies of a head of half the size.
+void frit_media_place_after_class(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows,
+                                  int32_t *out_rows)
+{
+    const int32_t n = grid.height * grid.width;
+    rows[0] = (frit_patch_place){.patch = -1};
+    frit_media_place_blocks(hp, grid, rows + 1, out_rows);
+    for (int32_t i = 1; i <= n; i++) rows[i].place++;
+    for (int32_t i = 0; i < n / (hp->media.merge * hp->media.merge); i++) out_rows[i]++;
+}
+
+frit_status frit_media_add_class(frit_weights *weights, int64_t i, frit_arena *arena)
+{
+    const frit_tensor *positions = weights->media.positions.w;
+    const int64_t n = positions->shape[1];
+    const float *class_row = weights->media.class_row.w->data;
+    float *values;
+    FRIT_TRY(frit_constant_new(&weights->media.places, &values, "places", 2, positions->shape, arena));
+    FRIT_TRY(frit_tensor_decode_rows(positions, 0, positions->shape[0], values));
+    const frit_tensor *bias = weights->media.patch.b;   // which the row has too, as its pixels are zeros
+    for (int64_t k = 0; k < n; k++) values[i * n + k] += class_row[k] - (bias ? ((const float *)bias->data)[k] : 0);
+    return FRIT_OK;
+}
+
+// Each half of the pairs turns by its own position, with the frequencies of a head of half the size.
 static void write_turns(const frit_arch *arch, const frit_patch_place *at, int64_t dim, double base, float *turns)
 {
     const int64_t n_pairs = dim / 2, half = n_pairs / 2;
     for (int64_t i = 0; i < n_pairs; i++) {
         const int64_t k = 2 * (i % half) + (arch->media->turns_alternate && i >= half);
         const double frequency = pow(base, -(double)k / (double)n_pairs);
-        const double angle = (double)(float)frequency * (i < half ? at->y : at->x);
+        const double angle = (double)(float)frequency * at->turns[i >= half];
         turns[i] = (float)cos(angle);
         turns[n_pairs + i] = (float)sin(angle);
     }
 }
 
-frit_status frit_media_place(const frit_arch *arch, const frit_hparams *hp, frit_media_grid grid, const float *pixels,
-                             const frit_media_rows *out)
+static void write_row(const frit_arch *arch, const frit_hparams *hp, const frit_patch_place *at, const float *pixels,
+                      const float *places, float *to)
+{
+    const int64_t n_pixels = hp->n_embd_in, n_place = place_width(arch, hp);
+    float *place = to + frit_media_width(arch, hp) - n_place;
+    if (at->patch >= 0)
+        memcpy(to, pixels + at->patch * n_pixels, (size_t)n_pixels * sizeof *to);
+    else
+        memset(to, 0, (size_t)n_pixels * sizeof *to);
+    if (arch->media->has_turns) write_turns(arch, at, hp->layers[0].k_dim, (double)hp->rope.base, to + n_pixels);
+    if (arch->media->has_segments) to[n_pixels + n_turns(arch, hp)] = (float)at->segment;
+    if (places)
+        memcpy(place, places + at->place * n_place, (size_t)n_place * sizeof *place);
+    else if (n_place > 0)
+        place[0] = (float)at->place, place[1] = 1;
+}
+
+frit_status frit_media_place(const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
+                             frit_media_grid grid, const float *pixels, const frit_media_rows *out)
 {
     frit_media_size size;
     FRIT_TRY(frit_media_count(arch, hp, grid, &size));
-    frit_patch_place *rows = calloc((size_t)size.n_rows, sizeof *rows);
-    if (!rows) return frit_fail_memory((size_t)size.n_rows * sizeof *rows, "the rows of a picture");
-    arch->media->place(hp, grid, rows, out->out_rows);
-    const int64_t n_pixels = hp->n_embd_in, width = frit_media_width(arch, hp);
-    for (int64_t i = 0; i < size.n_rows; i++) {
-        float *to = out->given + i * width;
-        if (rows[i].patch >= 0)
-            memcpy(to, pixels + rows[i].patch * n_pixels, (size_t)n_pixels * sizeof *to);
-        else
-            memset(to, 0, (size_t)n_pixels * sizeof *to);
-        if (arch->media->has_places) {   // a row of the table, once
-            to[width - 2] =
-                (float)(rows[i].y * hp->media.side + rows[i].x + (arch->media->has_class && rows[i].patch >= 0));
-            to[width - 1] = 1;
-        }
-        if (arch->media->has_turns)
-            write_turns(arch, &rows[i], hp->layers[0].k_dim, (double)hp->rope.base, to + n_pixels);
-        if (arch->media->has_segments) to[n_pixels + n_turns(arch, hp)] = (float)rows[i].segment;
-    }
+    const bool resizes = arch->media->resize_places != NULL;
+    const size_t n = (size_t)size.n_rows, n_place = (size_t)place_width(arch, hp);
+    frit_patch_place *rows = calloc(n, sizeof *rows);
+    float *places = resizes ? calloc(n * n_place, sizeof *places) : NULL;
+    frit_status status =
+        rows && (places || !resizes) ? FRIT_OK : frit_fail_memory(n * sizeof *rows, "the rows of a picture");
+    if (status == FRIT_OK && resizes) status = arch->media->resize_places(hp, weights, grid, places);
+    if (status == FRIT_OK) arch->media->place(hp, grid, rows, out->out_rows);
+    for (size_t i = 0; i < n && status == FRIT_OK; i++)
+        write_row(arch, hp, &rows[i], pixels, places, out->given + i * (size_t)frit_media_width(arch, hp));
+    free(places);
     free(rows);
-    return FRIT_OK;
+    return status;
 }
 
 // ------------------------------------------------------------------------------- graph
@@ -132,10 +174,16 @@ static frit_node *attention(frit_build *b, const frit_layer *w, frit_node *x)
     return frit_linear(b, &w->o, frit_reshape(b->g, x, 1, (int64_t[]){(int64_t)l->n_head * l->v_dim}));
 }
 
+static frit_node *add_branch(frit_build *b, frit_node *x, const frit_weight *factors, frit_node *branch)
+{
+    if (frit_has(factors)) branch = frit_mul(b->g, branch, frit_weight_node(b->g, factors->w));
+    return frit_add(b->g, x, branch);
+}
+
 frit_node *frit_media_layer(frit_build *b, const frit_layer *w, frit_node *x)
 {
-    x = frit_add(b->g, x, attention(b, w, frit_norm(b, &w->attn_norm, x)));
-    return frit_add(b->g, x, frit_feed_forward(b, &w->ffn, frit_norm(b, &w->ffn_norm, x), b->hp->act));
+    x = add_branch(b, x, &w->attn_factors, attention(b, w, frit_norm(b, &w->attn_norm, x)));
+    return add_branch(b, x, &w->ffn_factors, frit_feed_forward(b, &w->ffn, frit_norm(b, &w->ffn_norm, x), b->hp->act));
 }
 
 frit_node *frit_media_blocks(frit_build *b, frit_node *x)
@@ -151,6 +199,31 @@ frit_node *frit_media_merge(frit_build *b, frit_node *x)
     return frit_linear(b, &b->weights->media.merge_out, x);
 }
 
+frit_node *frit_media_merge_normed(frit_build *b, frit_node *x)
+{
+    const frit_media_weights *w = &b->weights->media;
+    const float eps = 1e-5f;   // as PyTorch's LayerNorm has it if no model says it
+    x = frit_media_blocks(b, x);
+    if (frit_has(&w->merge_norm)) {
+        frit_node *bias = w->merge_norm.b ? frit_weight_node(b->g, w->merge_norm.b) : NULL;
+        x = frit_layer_norm(b->g, x, frit_weight_node(b->g, w->merge_norm.w), bias, eps);
+    }
+    x = frit_activate(b->g, frit_linear(b, &w->merge_in, x), FRIT_ACT_GELU);
+    return frit_linear(b, &w->merge_out, x);
+}
+
+// Adds the rows' learned positions.
+static frit_node *add_places(frit_build *b, frit_node *x, frit_node *given)
+{
+    const frit_media_weights *w = &b->weights->media;
+    const int64_t n = place_width(b->arch, b->hp);
+    if (n == 0) return x;
+    frit_node *place = frit_slice(b->g, given, frit_media_width(b->arch, b->hp) - n, n);
+    if (b->arch->media->resize_places) return frit_add(b->g, x, place);
+    return frit_add(b->g, x,
+                    frit_embed_mix(b->g, frit_weight_node(b->g, w->places ? w->places : w->positions.w), place));
+}
+
 frit_status frit_media_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights)
 {
     frit_build b = {.g = g, .arch = arch, .hp = hp, .weights = weights};
@@ -159,11 +232,7 @@ frit_status frit_media_build(frit_graph *g, const frit_arch *arch, const frit_hp
     frit_node *x = frit_linear(&b, &weights->media.patch, frit_slice(g, given, 0, hp->n_embd_in));
     if (turns > 0) b.turns = frit_slice(g, given, hp->n_embd_in, turns);
     if (arch->media->has_segments) b.segments = frit_slice(g, given, hp->n_embd_in + turns, 1);
-    if (arch->media->has_places) {
-        const int64_t first = frit_media_width(arch, hp) - 2;
-        const frit_tensor *table = weights->media.places ? weights->media.places : weights->media.positions.w;
-        x = frit_add(g, x, frit_embed_mix(g, frit_weight_node(g, table), frit_slice(g, given, first, 2)));
-    }
+    x = add_places(&b, x, given);
     if (arch->begin) x = arch->begin(&b, x);
     for (b.i_layer = 0; b.i_layer < hp->n_layer - hp->media.n_unused; b.i_layer++) {
         b.lhp = &hp->layers[b.i_layer];

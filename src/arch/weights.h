@@ -44,10 +44,11 @@ typedef struct frit_compressor_weights {   // of keys of blocks: deepseek4.c
 } frit_compressor_weights;
 
 typedef struct frit_media_weights {   // of encoders of pictures: media.h
-    frit_weight patch, input_norm, squares, merge_in, merge_out;
+    frit_weight patch, input_norm, squares, merge_norm, merge_in, merge_mid, merge_out;
     frit_weight positions, class_row;      // learned; the vector of CLIP's first row
+    frit_weight newline;                   // a row of the text that ends rows of tiles (LLaVA)
     const frit_tensor *squares_by_patch;   // f32, computed: `squares` with columns in the order of rows
-    const frit_tensor *places;             // f32, computed: positions, with class_row in the first
+    const frit_tensor *places;             // f32, computed: positions, with class_row in one of them
 } frit_media_weights;
 
 typedef struct frit_next_weights {   // of layers for multi-token prediction: mtp.c
@@ -57,6 +58,7 @@ typedef struct frit_next_weights {   // of layers for multi-token prediction: mt
 typedef struct frit_layer {
     frit_weight attn_norm, attn_norm_2, q, k, v, o, q_norm, k_norm, sinks, post_attn_norm;
     frit_weight ffn_norm, post_ffn_norm;
+    frit_weight attn_factors, ffn_factors;   // of what attention and feed-forward add, for each element
     frit_ffn_weights ffn;
     frit_weight act_scale;   // multiplies the activation
     frit_weight out_scale;
@@ -116,11 +118,12 @@ typedef enum frit_dim {
     FRIT_DIM_1,
     FRIT_DIM_N_VOCAB,
     FRIT_DIM_N_EMBD,
-    FRIT_DIM_EMBD_IN,    // of the table of embeddings
-    FRIT_DIM_PLACES,     // learned positions of an encoder, without a class row
-    FRIT_DIM_PLACES_1,   // and with one
-    FRIT_DIM_MERGED,     // of the rows of a block of patches, side by side
-    FRIT_DIM_EMBD_OUT,   // of the last hidden state after its projection
+    FRIT_DIM_EMBD_IN,     // of the table of embeddings
+    FRIT_DIM_PLACES,      // learned positions of an encoder, without a class row
+    FRIT_DIM_PLACES_1,    // and with one
+    FRIT_DIM_MERGED,      // of the rows of a block of patches, side by side
+    FRIT_DIM_PROJECTOR,   // between the matrices that follow an encoder of pictures
+    FRIT_DIM_EMBD_OUT,    // of the last hidden state after its projection
     FRIT_DIM_N_CTX,
     FRIT_DIM_N_FF,
     FRIT_DIM_N_FF_2,   // gate and up

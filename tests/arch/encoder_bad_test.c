@@ -119,6 +119,18 @@ static void every_fault_of_an_encoder_has_its_sentence(void **state)
     assert_int_equal(n_failed, 0);
 }
 
+// Each half of the pairs of a head rotates by its own position.
+static void heads_without_halves_of_pairs_are_refused(void **state)
+{
+    (void)state;
+    frit_layer_hparams layer = {.k_dim = 6};
+    const frit_hparams hp = {.layers = &layer, .media = {.merge = 2}};
+    frit_media_size size;
+    assert_int_equal(frit_media_count(frit_media_arch_find("qwen2_vl_vision"), &hp, (frit_media_grid){2, 2}, &size),
+                     FRIT_E_FORMAT);
+    assert_non_null(strstr(frit_error(), "heads of 6 numbers, expected a multiple of 4"));
+}
+
 static void unchanged_folders_are_read(void **state)
 {
     (void)state;
@@ -130,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_fault_of_an_encoder_has_its_sentence),
+        cmocka_unit_test(heads_without_halves_of_pairs_are_refused),
         cmocka_unit_test(unchanged_folders_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,8 @@ static frit_patch_place *place_block(const frit_hparams *hp, frit_media_grid gri
 {
     const int32_t merge = hp->media.merge, n = merge * merge, block = y * (grid.width / merge) + x;
     for (int32_t i = 0; i < n; i++)
-        *to++ = (frit_patch_place){block * n + i, y * merge + i / merge, x * merge + i % merge, segment};
+        *to++ = (frit_patch_place){
+            .patch = block * n + i, .turns = {y * merge + i / merge, x * merge + i % merge}, .segment = segment};
     return to;
 }
 

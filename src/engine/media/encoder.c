@@ -178,6 +178,6 @@ frit_status frit_encoder_run(frit_encoder *encoder, frit_media_grid grid, const 
     FRIT_TRY(frit_encoder_count(encoder, grid, &size));
     FRIT_TRY(reserve(encoder, size));
     const frit_media_rows rows = {encoder->made.rows, encoder->made.out_rows};
-    FRIT_TRY(frit_media_place(encoder->arch, &encoder->hp, grid, pixels, &rows));
+    FRIT_TRY(frit_media_place(encoder->arch, &encoder->hp, &encoder->weights, grid, pixels, &rows));
     return submit(encoder, size, features);
 }
