@@ -8,6 +8,7 @@
 // clang-format off
 #define ENCODERS(X) \
     X(idefics3_vision) \
+    X(internvl_vision) \
     X(llava_vision) \
     X(mistral3_vision) \
     X(qwen2_vl_vision) \

@@ -48,6 +48,18 @@ static const struct {
     {"qwen2_vl", "", "{\"rope_parameters\": {\"rope_type\": \"yarn\"}}", FRIT_E_UNSUPPORTED, "rope_type is 'yarn'"},
     {"mistral3", "{\"vision_feature_layer\": -2}", "", FRIT_E_UNSUPPORTED, "vision_feature_layer is -2, expected -1"},
     {"mistral3", "", "{\"hidden_act\": \"relu\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'relu'"},
+    {"internvl", "{\"vision_feature_layer\": -2}", "", FRIT_E_UNSUPPORTED, "vision_feature_layer is -2, expected -1"},
+    {"internvl", "{\"downsample_ratio\": 0.4}", "", FRIT_E_FORMAT, "downsample_ratio is 0.4, expected one part"},
+    {"internvl", "{\"downsample_ratio\": 2}", "", FRIT_E_FORMAT, "downsample_ratio is 2, expected one part"},
+    {"internvl", "{\"downsample_ratio\": 0.25}", "", FRIT_E_FORMAT, "'merge_norm.weight' has the shape [192]"},
+    {"internvl", "{\"projector_hidden_act\": \"silu\"}", "", FRIT_E_UNSUPPORTED, "projector_hidden_act is 'silu'"},
+    {"internvl", "", "{\"use_qk_norm\": true}", FRIT_E_UNSUPPORTED, "use_qk_norm is true"},
+    {"internvl", "", "{\"use_mean_pooling\": false}", FRIT_E_UNSUPPORTED, "use_mean_pooling is false"},
+    {"internvl", "", "{\"norm_type\": \"rms_norm\"}", FRIT_E_UNSUPPORTED, "norm_type is 'rms_norm'"},
+    {"internvl", "", "{\"patch_size\": [8, 4]}", FRIT_E_FORMAT, "patch_size is a list, expected two equal"},
+    {"internvl", "", "{\"patch_size\": [8]}", FRIT_E_FORMAT, "patch_size is a list, expected two equal"},
+    {"internvl", "", "{\"image_size\": [0, 0]}", FRIT_E_FORMAT, "image_size is a list, expected two equal"},
+    {"internvl", "", "{\"image_size\": [64, 64]}", FRIT_E_FORMAT, "expected [65, 48]"},
 };
 
 static void change(json_t *object, const char *changes)
@@ -134,7 +146,7 @@ static void heads_without_halves_of_pairs_are_refused(void **state)
 static void unchanged_folders_are_read(void **state)
 {
     (void)state;
-    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm", "llava", "mistral3"};
+    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm", "llava", "mistral3", "internvl"};
     for (size_t i = 0; i < FRIT_COUNT(models); i++) assert_ok(open_encoder(shared_path("goldens/media/%s", models[i])));
 }
 

@@ -21,6 +21,7 @@ const frit_arch frit_arch_gpt_oss = {
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
     .rope_style = FRIT_ROPE_NEOX,
+    .reads_media = true,
     .windows = {.period = 2},
     .gating = FRIT_GATING_SOFTMAX_SELECTED,
     .glu = frit_glu_plus_one,

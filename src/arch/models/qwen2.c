@@ -19,5 +19,6 @@ const frit_arch frit_arch_qwen2 = {
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
     .rope_style = FRIT_ROPE_NEOX,
+    .reads_media = true,
     .layer = frit_layer_sequential,
 };

@@ -20,5 +20,6 @@ const frit_arch frit_arch_qwen3 = {
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
     .rope_style = FRIT_ROPE_NEOX,
+    .reads_media = true,
     .layer = frit_layer_sequential,
 };

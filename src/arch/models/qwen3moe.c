@@ -20,6 +20,7 @@ const frit_arch frit_arch_qwen3moe = {
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
     .rope_style = FRIT_ROPE_NEOX,
+    .reads_media = true,
     .expert_normalize = true,
     .layer = frit_layer_sequential,
 };

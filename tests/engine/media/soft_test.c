@@ -221,7 +221,7 @@ static void models_of_text_refuse_pictures(void **state)
     frit_soft_run *run;
     const float features[64] = {0};
     const uint8_t digest[32] = {0};
-    assert_ok(frit_model_open(&model, shared_path("goldens/hf/qwen2"), NULL));
+    assert_ok(frit_model_open(&model, shared_path("goldens/hf/starcoder2"), NULL));
     assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 64}));
     assert_ok(frit_session_new(&session, engine));
     assert_ok(frit_soft_run_new(&run, engine, features, 1, 1, 64, digest, true));
