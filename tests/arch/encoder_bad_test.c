@@ -60,6 +60,7 @@ static const struct {
     {"internvl", "", "{\"patch_size\": [8]}", FRIT_E_FORMAT, "patch_size is a list, expected two equal"},
     {"internvl", "", "{\"image_size\": [0, 0]}", FRIT_E_FORMAT, "image_size is a list, expected two equal"},
     {"internvl", "", "{\"image_size\": [64, 64]}", FRIT_E_FORMAT, "expected [65, 48]"},
+    {"llava_next", "{\"vision_feature_layer\": [-2]}", "", FRIT_E_UNSUPPORTED, "vision_feature_layer is not supported"},
 };
 
 static void change(json_t *object, const char *changes)
@@ -146,7 +147,8 @@ static void heads_without_halves_of_pairs_are_refused(void **state)
 static void unchanged_folders_are_read(void **state)
 {
     (void)state;
-    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm", "llava", "mistral3", "internvl"};
+    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm",   "llava",
+                                         "mistral3", "internvl",   "llava_next"};
     for (size_t i = 0; i < FRIT_COUNT(models); i++) assert_ok(open_encoder(shared_path("goldens/media/%s", models[i])));
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The encoder of LLaVA 1.5 for tiles of one size: CLIP with a class row. Each patch
-// becomes a row of the text. The norm after the last layer is unused, and so may the last layers be.
+// The encoder of LLaVA 1.5 and 1.6 for tiles of one size: CLIP with a class row. Each patch
+// becomes a row of the text. The norm after the last layer is unused, and so may the last layers be. The newline is a
+// row of the text that follows each row of features (engine/media/anyres.h).
 #include "arch/encoders/vit_rows.h"
 
 // clang-format off
 #define PROJECTOR \
     FRIT_MODEL_WEIGHT(media.merge_in, "merge_in", EMBD_OUT, N_EMBD, 0), \
-    FRIT_MODEL_WEIGHT(media.merge_out, "merge_out", EMBD_OUT, EMBD_OUT, 0)
+    FRIT_MODEL_WEIGHT(media.merge_out, "merge_out", EMBD_OUT, EMBD_OUT, 0), \
+    FRIT_MODEL_WEIGHT(media.newline, "newline", EMBD_OUT, 1, FRIT_WEIGHT_OPTIONAL)
 
 static const frit_weight_row clip_rows[] = {
     FRIT_VIT_ROWS,
@@ -37,7 +39,7 @@ static frit_node *end(frit_build *b, frit_node *x)
 
 const frit_arch frit_arch_llava_vision = {
     .name = "llava_vision",
-    .title = "the encoder of LLaVA 1.5",
+    .title = "the encoder of LLaVA 1.5 and 1.6",
     .rows = clip_rows,
     .n_rows = FRIT_COUNT(clip_rows),
     .keys = keys,

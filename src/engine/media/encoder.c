@@ -90,6 +90,12 @@ int64_t frit_encoder_width(const frit_encoder *encoder)
     return frit_hidden_width(&encoder->hp);
 }
 
+const float *frit_encoder_newline(const frit_encoder *encoder)
+{
+    const frit_tensor *newline = encoder->weights.media.newline.w;
+    return newline ? newline->data : NULL;
+}
+
 int64_t frit_encoder_patch_width(const frit_encoder *encoder)
 {
     return encoder->hp.n_embd_in;

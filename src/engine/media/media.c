@@ -4,6 +4,7 @@
 
 #include "base/grow.h"
 #include "base/sha256.h"
+#include "engine/media/anyres.h"
 #include "engine/media/encoder.h"
 #include "format/processor.h"
 #include "media/image.h"
@@ -90,11 +91,11 @@ static void hash_run(const writing *w, uint8_t digest[32])
     frit_sha256_end(&sum, digest);
 }
 
-static frit_status encode_tiles(const writing *w, const float *patches)
+// Encodes n_features features of all tiles, one tile after the other.
+static frit_status encode_tiles(const writing *w, const float *patches, size_t n_features, float *features)
 {
     frit_encoder *encoder = w->engine->pictures->encoder;
-    float *to = w->features;
-    int64_t n_left = w->plan.n_soft;
+    int64_t n_left = (int64_t)n_features;
     for (uint32_t i = 0; i < w->plan.n_tiles; i++) {
         const frit_grid tile = frit_plan_tile(&w->plan, &w->processor, i);
         const frit_media_grid grid = {(int32_t)tile.rows, (int32_t)tile.columns};
@@ -102,14 +103,30 @@ static frit_status encode_tiles(const writing *w, const float *patches)
         FRIT_TRY(frit_encoder_count(encoder, grid, &size));
         n_left -= size.n_outs;
         if (n_left < 0) break;
-        FRIT_TRY(frit_encoder_run(encoder, grid, patches, to));
+        FRIT_TRY(frit_encoder_run(encoder, grid, patches, features));
         patches += (size_t)tile.rows * tile.columns * w->plan.patch_values;
-        to += size.n_outs * frit_encoder_width(encoder);
+        features += size.n_outs * frit_encoder_width(encoder);
     }
     if (n_left == 0) return FRIT_OK;
     return frit_fail(FRIT_E_UNSUPPORTED,
-                     "the model's processor expects %u features of this picture, and its encoder gives another number",
-                     w->plan.n_soft);
+                     "the model's processor expects %zu features of this picture, and its encoder gives another number",
+                     n_features);
+}
+
+// Encodes the tiles, and puts their features together.
+static frit_status encode_anyres(const writing *w, const float *patches)
+{
+    const frit_encoder *encoder = w->engine->pictures->encoder;
+    const float *newline = frit_encoder_newline(encoder);
+    const size_t width = (size_t)frit_encoder_width(encoder);
+    const size_t n = (size_t)w->plan.n_tiles * frit_plan_tile_soft(&w->plan, &w->processor, 0);
+    if (!newline) return frit_fail(FRIT_E_FORMAT, "the model has no image_newline, which ends the rows of a picture");
+    float *tiles = calloc(n * width, sizeof *tiles);
+    if (!tiles) return frit_fail_memory(n * width * sizeof *tiles, "the tiles of a picture");
+    const frit_status status = encode_tiles(w, patches, n, tiles);
+    if (status == FRIT_OK) frit_anyres_join(&w->plan, tiles, newline, width, w->features);
+    free(tiles);
+    return status;
 }
 
 // Cuts the picture into patches and encodes all of its tiles.
@@ -126,7 +143,9 @@ static frit_status encode(writing *w)
     frit_status status =
         patches && w->features ? FRIT_OK : frit_fail_memory((n + n_features) * sizeof(float), "a picture");
     if (status == FRIT_OK) status = frit_processor_patches(&w->processor, &w->plan, w->image, patches);
-    if (status == FRIT_OK) status = encode_tiles(w, patches);
+    if (status == FRIT_OK)
+        status = w->processor.rule == FRIT_RULE_ANYRES ? encode_anyres(w, patches)
+                                                       : encode_tiles(w, patches, w->plan.n_soft, w->features);
     free(patches);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #define TOLERANCE 1e-10
 
-static const char *const models[] = {"smolvlm", "llava", "mistral3", "internvl"};
+static const char *const models[] = {"smolvlm", "llava", "mistral3", "internvl", "llava_next"};
 
 typedef struct fixture {
     const char *name;

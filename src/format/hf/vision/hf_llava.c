@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The encoder of LLaVA 1.5: CLIP.
+// The encoder of LLaVA 1.5 and 1.6: CLIP.
 #include "format/hf/hf_rows.h"
 #include "format/hf/hf_vision.h"
 
@@ -37,6 +37,7 @@ static const frit_hf_key keys[] = {FRIT_HF_VIT_KEYS};
 #define PROJECTOR \
     {.name = "multi_modal_projector.linear_1", .gguf = "merge_in", .bias_if = FRIT_HF_MAYBE}, \
     {.name = "multi_modal_projector.linear_2", .gguf = "merge_out", .bias_if = FRIT_HF_MAYBE}
+#define NEWLINE {.name = "image_newline", .gguf = "newline.weight", .whole = true}
 #define CLIP \
     FRIT_HF_CLIP_TENSORS(TOWER), \
     {.name = TOWER ".embeddings.class_embedding", .gguf = "class_embd.weight", .whole = true}, \
@@ -44,6 +45,7 @@ static const frit_hf_key keys[] = {FRIT_HF_VIT_KEYS};
     PROJECTOR
 
 static const frit_hf_tensor llava_tensors[] = {CLIP};
+static const frit_hf_tensor next_tensors[] = {CLIP, NEWLINE};
 
 #define LLAVA_IS \
     .class_name = "", .prefix = "model.", .shared = &frit_hf_no_names, \
@@ -52,4 +54,7 @@ static const frit_hf_tensor llava_tensors[] = {CLIP};
 const frit_hf_family frit_hf_llava_vision = {
     .model_type = "llava", .arch = "llava_vision", .act = "quick_gelu", .more = complete_clip, LLAVA_IS,
     .own = {keys, FRIT_COUNT(keys), llava_tensors, FRIT_COUNT(llava_tensors)}};
+const frit_hf_family frit_hf_llava_next_vision = {
+    .model_type = "llava_next", .arch = "llava_vision", .act = "quick_gelu", .more = complete_clip, LLAVA_IS,
+    .own = {keys, FRIT_COUNT(keys), next_tensors, FRIT_COUNT(next_tensors)}};
 // clang-format on
