@@ -27,6 +27,7 @@ const frit_arch frit_arch_lfm2 = {
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_NEOX,
+    .reads_media = true,
     .layer = frit_layer_sequential,
     .recurrent = frit_gated_conv,
     .adjust = frit_gated_conv_adjust,

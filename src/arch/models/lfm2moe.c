@@ -28,6 +28,7 @@ const frit_arch frit_arch_lfm2moe = {
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_NEOX,
+    .reads_media = true,
     .gating = FRIT_GATING_SIGMOID,
     .expert_normalize = true,
     .layer = frit_layer_sequential,

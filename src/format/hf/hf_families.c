@@ -152,6 +152,7 @@
 #define VISIONS(X) \
     X(idefics3_vision) \
     X(internvl_vision) \
+    X(lfm2_vl_vision) \
     X(llava_next_vision) \
     X(llava_vision) \
     X(mistral3_vision) \

@@ -7,7 +7,7 @@
 
 #define TOLERANCE 1e-10
 
-static const char *const models[] = {"smolvlm", "llava", "mistral3", "internvl", "llava_next"};
+static const char *const models[] = {"smolvlm", "llava", "mistral3", "internvl", "llava_next", "lfm2_vl"};
 
 typedef struct fixture {
     const char *name;
@@ -239,7 +239,8 @@ static void sessions_share_steps_and_forks_go_on(void **state)
     }
 }
 
-// The second session finds the pictures in the prefix cache, and computes the last tokens only.
+// The second session finds the pictures in the prefix cache, and computes the last tokens only. The states of LFM2 are
+// kept at ends of pages of 32 tokens.
 static void the_prefix_cache_knows_tiles(void **state)
 {
     (void)state;
@@ -250,7 +251,8 @@ static void the_prefix_cache_knows_tiles(void **state)
             assert_ok(frit_session_new(&session, f.engine));
             assert_ok(frit_session_push(session, f.tokens, f.n, NULL));
             expect_answer(&f, session);
-            if (i == 1 && frit_session_cached(session) < f.media[0]->n)
+            const size_t least = strcmp(f.name, "lfm2_vl") == 0 ? 32 : f.media[0]->n;
+            if (i == 1 && frit_session_cached(session) < least)
                 fail_msg("%s: %zu of %zu tokens were cached", f.name, frit_session_cached(session), f.n);
             frit_session_free(session);
         }
