@@ -61,6 +61,10 @@ static const struct {
     {"internvl", "", "{\"image_size\": [0, 0]}", FRIT_E_FORMAT, "image_size is a list, expected two equal"},
     {"internvl", "", "{\"image_size\": [64, 64]}", FRIT_E_FORMAT, "expected [65, 48]"},
     {"llava_next", "{\"vision_feature_layer\": [-2]}", "", FRIT_E_UNSUPPORTED, "vision_feature_layer is not supported"},
+    {"llava_onevision", "", "{\"model_type\": \"clip_vision_model\"}", FRIT_E_UNSUPPORTED,
+     "model_type is 'clip_vision_model'"},
+    {"llava_onevision", "{\"vision_feature_select_strategy\": \"default\"}", "", FRIT_E_UNSUPPORTED,
+     "strategy is 'default'"},
     {"lfm2_vl", "", "{\"num_patches\": 15}", FRIT_E_FORMAT, "num_patches is 15, expected the square"},
     {"lfm2_vl", "", "{\"num_patches\": 25}", FRIT_E_FORMAT, "expected [25, 48]"},
     {"lfm2_vl", "", "{\"model_type\": \"siglip_vision_model\"}", FRIT_E_UNSUPPORTED,
@@ -153,8 +157,8 @@ static void heads_without_halves_of_pairs_are_refused(void **state)
 static void unchanged_folders_are_read(void **state)
 {
     (void)state;
-    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm",    "llava",
-                                         "mistral3", "internvl",   "llava_next", "lfm2_vl"};
+    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm", "llava",          "mistral3",
+                                         "internvl", "llava_next", "lfm2_vl", "llava_onevision"};
     for (size_t i = 0; i < FRIT_COUNT(models); i++) assert_ok(open_encoder(shared_path("goldens/media/%s", models[i])));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The encoder of LLaVA 1.5 and 1.6 for tiles of one size: CLIP with a class row. Each patch
+// The encoders of LLaVA for tiles of one size: CLIP with a class row (1.5, 1.6), or SigLIP (OneVision). Each patch
 // becomes a row of the text. The norm after the last layer is unused, and so may the last layers be. The newline is a
 // row of the text that follows each row of features (engine/media/anyres.h).
 #include "arch/encoders/vit_rows.h"
@@ -14,6 +14,12 @@ static const frit_weight_row clip_rows[] = {
     FRIT_VIT_ROWS,
     FRIT_VIT_CLASS,
     FRIT_MODEL_WEIGHT(media.input_norm, "input_norm", N_EMBD, 1, 0),
+    PROJECTOR,
+};
+
+static const frit_weight_row siglip_rows[] = {
+    FRIT_VIT_ROWS,
+    FRIT_VIT_POSITIONS,
     PROJECTOR,
 };
 // clang-format on
@@ -51,4 +57,18 @@ const frit_arch frit_arch_llava_vision = {
     .end = end,
     .compute = compute,
     .media = &(const frit_media_arch){.has_places = true, .has_class = true, .place = frit_media_place_after_class},
+};
+
+const frit_arch frit_arch_llava_siglip_vision = {
+    .name = "llava_siglip_vision",
+    .title = "the encoder of LLaVA-OneVision",
+    .rows = siglip_rows,
+    .n_rows = FRIT_COUNT(siglip_rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
+    .norm = FRIT_NORM_LAYER,
+    .act = FRIT_ACT_GELU_TANH,
+    .layer = frit_media_layer,
+    .end = end,
+    .media = &(const frit_media_arch){.has_places = true, .place = frit_media_place_blocks},
 };

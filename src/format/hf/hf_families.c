@@ -154,6 +154,7 @@
     X(internvl_vision) \
     X(lfm2_vl_vision) \
     X(llava_next_vision) \
+    X(llava_onevision_vision) \
     X(llava_vision) \
     X(mistral3_vision) \
     X(qwen2_5_vl_vision) \

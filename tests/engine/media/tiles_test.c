@@ -7,7 +7,8 @@
 
 #define TOLERANCE 1e-10
 
-static const char *const models[] = {"smolvlm", "llava", "mistral3", "internvl", "llava_next", "lfm2_vl"};
+static const char *const models[] = {"smolvlm",    "llava",   "mistral3",       "internvl",
+                                     "llava_next", "lfm2_vl", "llava_onevision"};
 
 typedef struct fixture {
     const char *name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The encoder of LLaVA 1.5 and 1.6: CLIP.
+// The encoders of LLaVA: CLIP in versions 1.5 and 1.6, SigLIP in LLaVA-OneVision.
 #include "format/hf/hf_rows.h"
 #include "format/hf/hf_vision.h"
 
@@ -30,6 +30,11 @@ static frit_status complete_clip(const frit_hf *hf)
     return complete(hf, "clip_vision_model", "default", -2);
 }
 
+static frit_status complete_siglip(const frit_hf *hf)
+{
+    return complete(hf, "siglip_vision_model", "full", -1);
+}
+
 // clang-format off
 static const frit_hf_key keys[] = {FRIT_HF_VIT_KEYS};
 
@@ -46,6 +51,7 @@ static const frit_hf_key keys[] = {FRIT_HF_VIT_KEYS};
 
 static const frit_hf_tensor llava_tensors[] = {CLIP};
 static const frit_hf_tensor next_tensors[] = {CLIP, NEWLINE};
+static const frit_hf_tensor onevision_tensors[] = {FRIT_HF_CLIP_TENSORS(TOWER), PROJECTOR, NEWLINE};
 
 #define LLAVA_IS \
     .class_name = "", .prefix = "model.", .shared = &frit_hf_no_names, \
@@ -57,4 +63,8 @@ const frit_hf_family frit_hf_llava_vision = {
 const frit_hf_family frit_hf_llava_next_vision = {
     .model_type = "llava_next", .arch = "llava_vision", .act = "quick_gelu", .more = complete_clip, LLAVA_IS,
     .own = {keys, FRIT_COUNT(keys), next_tensors, FRIT_COUNT(next_tensors)}};
+const frit_hf_family frit_hf_llava_onevision_vision = {
+    .model_type = "llava_onevision", .arch = "llava_siglip_vision", .act = "gelu_pytorch_tanh",
+    .more = complete_siglip, LLAVA_IS,
+    .own = {keys, FRIT_COUNT(keys), onevision_tensors, FRIT_COUNT(onevision_tensors)}};
 // clang-format on
