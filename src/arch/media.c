@@ -10,6 +10,7 @@
     X(idefics3_vision) \
     X(internvl_vision) \
     X(lfm2_vl_vision) \
+    X(llama4_vision) \
     X(llava_siglip_vision) \
     X(llava_vision) \
     X(mistral3_vision) \

@@ -71,6 +71,9 @@ static const struct {
      "model_type is 'siglip_vision_model'"},
     {"lfm2_vl", "{\"projector_hidden_size\": 48}", "", FRIT_E_FORMAT, "'merge_in.weight' has the shape [56, 192]"},
     {"lfm2_vl", "{\"downsample_factor\": 3}", "", FRIT_E_FORMAT, "'merge_norm.weight' has the shape [192]"},
+    {"llama4", "", "{\"pixel_shuffle_ratio\": 0.3}", FRIT_E_FORMAT, "pixel_shuffle_ratio is 0.3, expected one part"},
+    {"llama4", "", "{\"projector_output_dim\": 64}", FRIT_E_FORMAT, "'merge_in.weight' has the shape [56, 128]"},
+    {"llama4", "", "{\"hidden_act\": \"relu\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'relu'"},
 };
 
 static void change(json_t *object, const char *changes)
@@ -157,8 +160,8 @@ static void heads_without_halves_of_pairs_are_refused(void **state)
 static void unchanged_folders_are_read(void **state)
 {
     (void)state;
-    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm", "llava",          "mistral3",
-                                         "internvl", "llava_next", "lfm2_vl", "llava_onevision"};
+    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm", "llava",           "mistral3",
+                                         "internvl", "llava_next", "lfm2_vl", "llava_onevision", "llama4"};
     for (size_t i = 0; i < FRIT_COUNT(models); i++) assert_ok(open_encoder(shared_path("goldens/media/%s", models[i])));
 }
 

@@ -76,6 +76,7 @@ const frit_arch frit_arch_llama4 = {
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_INTERLEAVED,
+    .reads_media = true,
     .windows = {.period = 4, .size = CHUNK},
     .gating = FRIT_GATING_SIGMOID,
     .layer = layer,

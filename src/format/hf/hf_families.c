@@ -153,6 +153,7 @@
     X(idefics3_vision) \
     X(internvl_vision) \
     X(lfm2_vl_vision) \
+    X(llama4_vision) \
     X(llava_next_vision) \
     X(llava_onevision_vision) \
     X(llava_vision) \

@@ -7,8 +7,8 @@
 
 #define TOLERANCE 1e-10
 
-static const char *const models[] = {"smolvlm",    "llava",   "mistral3",       "internvl",
-                                     "llava_next", "lfm2_vl", "llava_onevision"};
+static const char *const models[] = {"smolvlm",    "llava",   "mistral3",        "internvl",
+                                     "llava_next", "lfm2_vl", "llava_onevision", "llama4"};
 
 typedef struct fixture {
     const char *name;
