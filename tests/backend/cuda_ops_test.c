@@ -149,6 +149,22 @@ static void other_ops_are_those_of_the_reference(void **state)
     }
 }
 
+static void rows_of_pictures_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_gpu();
+    for (int i = 0; i < 4; i++) {
+        world w;
+        source s;
+        open_any(&w, &s, (uint64_t)i);
+        w.graph.output =
+            i == 0 ? frit_place_rows(&w.graph, take(&s, 96), frit_activate(&w.graph, take(&s, 97), FRIT_ACT_RELU))
+                   : random_turn(&s, i);
+        compare(&w, 1e-11, frit_op_get(w.graph.output->op)->name);
+        world_close(&w);
+    }
+}
+
 // ------------------------------------------------------------------------------- products
 
 static frit_node *any_matrix(world *w, frit_dtype dtype, int64_t rows, int64_t n)
@@ -302,6 +318,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(delta_rules_are_those_of_the_reference),
         cmocka_unit_test(shifts_and_weighed_sums_are_those_of_the_reference),
         cmocka_unit_test(other_ops_are_those_of_the_reference),
+        cmocka_unit_test(rows_of_pictures_are_those_of_the_reference),
         cmocka_unit_test(products_of_all_types_are_those_of_the_reference),
         cmocka_unit_test(a_profile_counts_what_a_step_launches_and_reads),
         cmocka_unit_test(caches_of_all_types_are_those_of_the_reference),

@@ -41,6 +41,8 @@ static frit_node *make_pair(source *s, int kind)
         return frit_xielu_node(g, x, (frit_xielu){0.8F, 0.6F, 0.5F, -1e-6F});
     case 14:
         return frit_mix_streams(g, frit_reshape(g, x, 2, (int64_t[]){3, 32}), take_heads(s, 2, 3));
+    case 15:
+        return frit_place_rows(g, x, frit_activate(g, take(s, 97), FRIT_ACT_RELU));
     default:
         return NULL;
     }
@@ -119,6 +121,20 @@ static void rotations_are_those_of_the_reference(void **state)
         w.graph.output = frit_rotate(&w.graph, take_heads(&s, 3, 24), w.position_node,
                                      frit_weight_node(&w.graph, frequencies), NULL, rope);
         compare(&w, 1e-11, "rope");
+        world_close(&w);
+    }
+}
+
+static void given_rotations_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_webgpu();
+    for (int i = 0; i < 4; i++) {
+        world w;
+        source s;
+        open_any(&w, &s, (uint64_t)i);
+        w.graph.output = random_turn(&s, i);
+        compare(&w, 1e-11, "rope angles");
         world_close(&w);
     }
 }
@@ -343,6 +359,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(activations_are_those_of_the_reference),
         cmocka_unit_test(norms_are_those_of_the_reference),
         cmocka_unit_test(rotations_are_those_of_the_reference),
+        cmocka_unit_test(given_rotations_are_those_of_the_reference),
         cmocka_unit_test(products_of_all_types_are_those_of_the_reference),
         cmocka_unit_test(products_of_any_shape_are_those_of_the_reference),
         cmocka_unit_test(products_of_norms_are_those_of_the_reference),

@@ -33,3 +33,13 @@ static inline frit_node *take_heads(source *s, int64_t n_heads, int64_t dim)
 {
     return frit_reshape(&s->w->graph, take(s, n_heads * dim), 2, (int64_t[]){n_heads, dim});
 }
+
+// Heads that rotate by given cosines and sines: both kinds of pairs, all numbers or some of them.
+static inline frit_node *random_turn(source *s, int i)
+{
+    const frit_rope rope = {.style = i % 2 ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED,
+                            .dim = i < 2 ? 24 : 16,
+                            .offset = i < 2 ? 0 : 8,
+                            .magnitude = 1};
+    return frit_rotate_by(&s->w->graph, take_heads(s, 3, 24), take(s, rope.dim), rope);
+}

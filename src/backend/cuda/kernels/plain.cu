@@ -133,6 +133,15 @@ extern "C" __global__ void __launch_bounds__(256) plain_take_rows(const frit_pla
     if (i < a.n) to(a)[i] = from(a, 0)[(long long)((const int *)a.x[1])[i / a.size[0]] * a.size[0] + i % a.size[0]];
 }
 
+// x1: 1 and the numbers of a row that takes the place of the row of x0, or 0; size[0]: numbers of a row
+extern "C" __global__ void __launch_bounds__(256) plain_place_rows(const frit_plain_args a)
+{
+    const long long i = number();
+    if (i >= a.n) return;
+    const float *soft = from(a, 1) + i / a.size[0] * (a.size[0] + 1);
+    to(a)[i] = soft[0] != 0 ? soft[1 + i % a.size[0]] : from(a, 0)[i];
+}
+
 // ------------------------------------------------------------------------------- rows
 
 // x0, x1: weight or 0, x2: bias or 0; size: numbers of a row, 1: the mean is subtracted; factor[0]: epsilon
@@ -221,23 +230,50 @@ extern "C" __global__ void __launch_bounds__(256) plain_mix_streams(const frit_p
 
 // ------------------------------------------------------------------------------- positions
 
+// A rotated number of a head: its pair, and the other number of the pair. size: heads, dim, rotated dimensions, the first
+// of them, 1: NeoX pairs
+typedef struct place {
+    int pair, step;   // -1: the number does not rotate
+    bool is_second;
+} place;
+
+DEVICE place place_of(const frit_plain_args &a, long long i)
+{
+    const int rotated = a.size[2], half = rotated / 2, d = (int)(i % a.size[1]) - a.size[3];
+    if (d < 0 || d >= rotated) return {-1, 0, false};
+    if (a.size[4]) return {d % half, half, d >= half};
+    return {d / 2, 1, d % 2 != 0};
+}
+
+DEVICE float rotate(const float *x, const place &at, float2 rotation)
+{
+    return at.is_second ? x[-at.step] * rotation.y + x[0] * rotation.x : x[0] * rotation.x - x[at.step] * rotation.y;
+}
+
 // x0 [rows, heads, dim], x1: i32 positions, x2: f32 [rotated / 2] angles at position 1, x3: f32 [rotated / 2] divisors
-// of the angles, or 0; size: heads, dim, rotated dimensions, the first of them, 1: NeoX pairs; factor[0]: magnitude
+// of the angles, or 0; size: as of `place`; factor[0]: magnitude
 extern "C" __global__ void __launch_bounds__(256) plain_rope(const frit_plain_args a)
 {
     const long long i = number();
     if (i >= a.n) return;
-    const int dim = a.size[1], rotated = a.size[2], d = (int)(i % dim) - a.size[3];
-    const float *x = from(a, 0);
-    if (d < 0 || d >= rotated) {
-        to(a)[i] = x[i];
+    const float *x = from(a, 0) + i;
+    const place at = place_of(a, i);
+    if (at.pair < 0) {
+        to(a)[i] = *x;
         return;
     }
-    const int half = rotated / 2, pair = a.size[4] ? d % half : d / 2, is_second = a.size[4] ? d >= half : d % 2;
-    const int step = a.size[4] ? half : 1;
-    const double frequency = from(a, 2)[pair] / (a.x[3] ? from(a, 3)[pair] : 1);
-    const float2 rotation = rotation_of(((const int *)a.x[1])[i / dim / a.size[0]], frequency, a.factor[0]);
-    to(a)[i] = is_second ? x[i - step] * rotation.y + x[i] * rotation.x : x[i] * rotation.x - x[i + step] * rotation.y;
+    const double frequency = from(a, 2)[at.pair] / (a.x[3] ? from(a, 3)[at.pair] : 1);
+    to(a)[i] = rotate(x, at, rotation_of(((const int *)a.x[1])[i / a.size[1] / a.size[0]], frequency, a.factor[0]));
+}
+
+// x0 [rows, heads, dim], x1 [rows, rotated]: cosines, then sines; size: as of `place`
+extern "C" __global__ void __launch_bounds__(256) plain_rope_angles(const frit_plain_args a)
+{
+    const long long i = number();
+    if (i >= a.n) return;
+    const float *x = from(a, 0) + i, *turns = from(a, 1) + i / a.size[1] / a.size[0] * a.size[2];
+    const place at = place_of(a, i);
+    to(a)[i] = at.pair < 0 ? *x : rotate(x, at, {turns[at.pair], turns[a.size[2] / 2 + at.pair]});
 }
 
 // ------------------------------------------------------------------------------- experts

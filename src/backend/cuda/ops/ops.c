@@ -225,7 +225,7 @@ static bool rope_fits(const frit_node *node)
 static frit_status lower_rope(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
-    FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_rope", &l));
+    FRIT_TRY(frit_cuda_add_plain(exec, node, rows[node->op].kernel, &l));
     const frit_rope *rope = &node->rope;
     l->plain.size[0] = (int)(frit_cuda_row_elems(node) / frit_cuda_width(node));
     l->plain.size[1] = (int)frit_cuda_width(node);
@@ -310,7 +310,8 @@ static const op_row rows[FRIT_OP_COUNT] = {
                        .has_tensor_products = true},
     [FRIT_OP_GATHER_EXPERTS] = {.lower = lower_by_route, .kernel = "plain_gather_experts"},
     [FRIT_OP_MIX] = {.lower = lower_by_route, .kernel = "plain_mix"},
-    [FRIT_OP_ROPE] = {.fits = rope_fits, .lower = lower_rope},
+    [FRIT_OP_ROPE] = {.fits = rope_fits, .lower = lower_rope, .kernel = "plain_rope"},
+    [FRIT_OP_ROPE_ANGLES] = {.lower = lower_rope, .kernel = "plain_rope_angles"},
     [FRIT_OP_KV_WRITE] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_write},
     [FRIT_OP_ATTEND] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_attend},
     [FRIT_OP_INDEX_WRITE] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_write},
@@ -325,6 +326,7 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_ADAPT_UP] = {.fits = frit_cuda_adapt_fits, .lower = frit_cuda_lower_adapt},
     [FRIT_OP_STEER] = {.fits = frit_cuda_adapt_fits, .lower = frit_cuda_lower_adapt},
     [FRIT_OP_TAKE_ROWS] = {.lower = lower_take_rows},
+    [FRIT_OP_PLACE_ROWS] = {.lower = lower_numbers, .kernel = "plain_place_rows"},
     [FRIT_OP_REDUCE] = {.fits = frit_cuda_exchange_fits, .lower = frit_cuda_lower_exchange},
     [FRIT_OP_GATHER] = {.fits = frit_cuda_exchange_fits, .lower = frit_cuda_lower_exchange},
     [FRIT_OP_PART] = {.fits = frit_cuda_exchange_fits, .lower = frit_cuda_lower_exchange},

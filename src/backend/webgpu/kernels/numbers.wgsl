@@ -38,6 +38,12 @@ fn value(i: u32) -> f32 {
     return x0(i) * x1(i / P_SIZE0);   // numbers of a row
 #elif OP == OP_TAKE_ROWS
     return x0(step[STEP_OUT_ROWS + i / P_SIZE0] * P_SIZE0 + i % P_SIZE0);
+#elif OP == OP_PLACE_ROWS
+    let soft = i / P_SIZE0 * (P_SIZE0 + 1u);   // numbers of a row; x1: 1 and the row that takes the place, or 0
+    if (x1(soft) != 0.0) {
+        return x1(soft + 1u + i % P_SIZE0);
+    }
+    return x0(i);
 #elif OP == OP_GATHER_EXPERTS
     let at = i / P_SIZE0;   // assignment; numbers of a row, experts of a row
     let expert = u32(x1(at / P_SIZE1 * 2u * P_SIZE1 + at % P_SIZE1));

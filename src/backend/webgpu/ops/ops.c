@@ -38,6 +38,7 @@ static void define_ops(frit_webgpu_kernel *kernel, frit_op op)
                  {FRIT_OP_CONCAT, "OP_CONCAT"},
                  {FRIT_OP_SCALE_ROWS, "OP_SCALE_ROWS"},
                  {FRIT_OP_TAKE_ROWS, "OP_TAKE_ROWS"},
+                 {FRIT_OP_PLACE_ROWS, "OP_PLACE_ROWS"},
                  {FRIT_OP_GATHER_EXPERTS, "OP_GATHER_EXPERTS"},
                  {FRIT_OP_MIX, "OP_MIX"},
                  {FRIT_OP_MIX_STREAMS, "OP_MIX_STREAMS"},
@@ -216,17 +217,26 @@ static bool rope_fits(const frit_node *node)
            (!factors || factors->op == FRIT_OP_WEIGHT);
 }
 
-static frit_status lower_rope(frit_exec *exec, const frit_fusion *fusion)
+static frit_status bind_revolutions(frit_exec *exec, const frit_node *node, frit_webgpu_launch *l)
 {
-    const frit_node *node = fusion->nodes[0], *factors = node->n_src > 3 ? node->src[3] : NULL;
+    const frit_node *factors = node->n_src > 3 ? node->src[3] : NULL;
     const frit_gpu_buffer *revolutions;
-    frit_webgpu_launch *l;
-    FRIT_TRY(frit_webgpu_launch_new(exec, node, "rope.wgsl", &l));
-    FRIT_TRY(frit_webgpu_bind_source(exec, l, 0, node->src[0]));
     FRIT_TRY(frit_webgpu_revolutions_get(exec->device, frit_node_storage(node->src[2])->tensor,
                                          factors ? frit_node_storage(factors)->tensor : NULL, &revolutions));
     frit_webgpu_define(&l->wanted, "X3_BINDING", l->n_bindings);
     frit_webgpu_bind_buffer(l, 'r', revolutions);
+    return FRIT_OK;
+}
+
+static frit_status lower_rope(frit_exec *exec, const frit_fusion *fusion)
+{
+    const frit_node *node = fusion->nodes[0];
+    const bool is_given = node->op == FRIT_OP_ROPE_ANGLES;
+    frit_webgpu_launch *l;
+    FRIT_TRY(frit_webgpu_launch_new(exec, node, "rope.wgsl", &l));
+    FRIT_TRY(frit_webgpu_bind_source(exec, l, 0, node->src[0]));
+    FRIT_TRY(is_given ? frit_webgpu_bind_source(exec, l, 1, node->src[1]) : bind_revolutions(exec, node, l));
+    frit_webgpu_define(&l->wanted, "IS_GIVEN", is_given);
     uint32_t *size = l->params + PARAM_SIZE0;
     l->params[PARAM_Y] = frit_webgpu_offset(exec, node);
     l->params[PARAM_EACH] = (uint32_t)frit_webgpu_each(node);
@@ -286,9 +296,11 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_STEER] = {.fits = frit_webgpu_adapt_fits, .lower = frit_webgpu_lower_adapt},
     [FRIT_OP_HEADS] = {.fits = frit_webgpu_experts_fit, .lower = frit_webgpu_lower_experts, .tiled = 2},
     [FRIT_OP_ROPE] = {.fits = rope_fits, .lower = lower_rope},
+    [FRIT_OP_ROPE_ANGLES] = {.lower = lower_rope},
     [FRIT_OP_KV_WRITE] = {.fits = frit_webgpu_cache_fits, .lower = frit_webgpu_lower_cache_write},
     [FRIT_OP_ATTEND] = {.fits = frit_webgpu_cache_fits, .lower = frit_webgpu_lower_attend},
     [FRIT_OP_TAKE_ROWS] = {.fits = take_rows_fits, .lower = lower_numbers},
+    [FRIT_OP_PLACE_ROWS] = {.lower = lower_numbers},
 };
 
 bool frit_webgpu_is_tiled(const frit_node *node, int source)
