@@ -68,7 +68,8 @@ frit_node *frit_routed_experts(frit_build *b, const frit_layer *w, frit_node *x,
     x = frit_has(&w->gate_up_experts) ? fused_experts_by_route(b, w, x, route)
                                       : frit_experts_by_route(b, &w->experts, x, route);
     if (frit_has(&w->routed_norm)) x = frit_norm(b, &w->routed_norm, x);
-    return frit_has(&w->routed_up) ? frit_linear(b, &w->routed_up, x) : x;
+    if (frit_has(&w->routed_up)) x = frit_linear(b, &w->routed_up, x);
+    return frit_has(&w->routed_bias) ? frit_add(b->g, x, frit_weight_node(b->g, w->routed_bias.w)) : x;
 }
 
 frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x)

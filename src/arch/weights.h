@@ -81,6 +81,7 @@ typedef struct frit_layer {
     frit_weight gate_up_experts;                       // gate, then up
     frit_weight shared_gate;                           // the gate of the shared experts' output
     frit_weight routed_down, routed_norm, routed_up;   // projections to the experts' space and back
+    frit_weight routed_bias;                           // of the experts' sum
 
     // MLA: q = q_b norm(q_a x); latent = norm(first part of kv_a x); RoPE rotates the rest of kv_a x. Expanded
     // attention computes keys and values as kv_b latent. In absorbed attention k_b projects queries into the latent

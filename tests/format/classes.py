@@ -27,7 +27,27 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: 
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
 # Classes that are not in transformers, and the classes from which they derive.
-RELATIVES = {"mimo": "qwen2", "qwen2_vl": "qwen2_vl_text", "qwen2_5_vl": "qwen2_5_vl_text"}
+RELATIVES = {
+    "llama_bidirec": "llama",
+    "mimo": "qwen2",
+    "new": "gte",
+    "qwen2_vl": "qwen2_vl_text",
+    "qwen2_5_vl": "qwen2_5_vl_text",
+}
+# Defaults of classes that are not in transformers and have no relative there.
+OTHERS = {
+    "neobert": {
+        "vocab_size": 30522,
+        "hidden_size": 768,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 12,
+        "intermediate_size": 3072,
+        "max_length": 1024,
+        "norm_eps": 1e-06,
+        "pad_token_id": 0,
+        "rope_theta": 10000.0,
+    },
+}
 # Keys that all classes have, and keys that do not affect the model.
 COMMON = {f.name for f in fields(PreTrainedConfig)} - {"tie_word_embeddings"}
 UNUSED = {"bos_token_id", "eos_token_id", "model_type", "architectures", "dtype"}
@@ -100,6 +120,7 @@ def class_of(model_type):
 
 def read_sources():
     names = sorted(glob.glob(os.path.join(ROOT, "src/format/hf/**/hf*.[ch]"), recursive=True)) + [os.path.join(ROOT, "src/format/folder.c")]
+    names = [name for name in names if "vision" not in name]   # rows of encoders of pictures are in hf_vision_classes.def
     text = "".join(open(name).read() for name in names)
     types = re.findall(r'(?:\.model_type = |^FAMILY\(\w+, )"([^"]+)"', text, re.MULTILINE)
     return sorted(set(types)), set(re.findall(r'"([A-Za-z_0-9]+)"', text))
@@ -130,6 +151,8 @@ def rotation_of(model_type, config):
 
 
 def defaults_of(model_type, read):
+    if model_type in OTHERS:
+        return OTHERS[model_type]
     found = {}
     for field in fields(class_of(model_type)):
         value = None if field.default is MISSING else field.default
@@ -144,6 +167,8 @@ def defaults_of(model_type, read):
 
 
 def aliases_of(model_type, read):
+    if model_type in OTHERS:
+        return {}
     cls = class_of(model_type)
     names = {f.name for f in fields(cls)}
     pairs = dict(TAKEN.get(model_type, {}))

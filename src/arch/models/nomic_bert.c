@@ -15,6 +15,8 @@ static const frit_weight_row moe_rows[] = {
     FRIT_LAYER_WEIGHT(router, "ffn_gate_inp", N_EXPERT, N_EMBD, FRIT_WEIGHT_EXPERT),
     FRIT_LAYER_STACK(experts.up,   "ffn_up_exps",   N_EXPERT, N_FF_EXP, N_EMBD,   FRIT_WEIGHT_EXPERT),
     FRIT_LAYER_STACK(experts.down, "ffn_down_exps", N_EXPERT, N_EMBD,   N_FF_EXP, FRIT_WEIGHT_EXPERT),
+    // of folders; llama.cpp's files leave it out
+    FRIT_LAYER_WEIGHT(routed_bias, "ffn_exps.bias", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_EXPERT | FRIT_WEIGHT_WHOLE_NAME),
 };
 // clang-format on
 

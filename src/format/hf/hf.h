@@ -104,6 +104,7 @@ typedef struct frit_hf_family {
     bool is_proportional;         // the family reads partial_rotary_factor: pairs span the whole head
     bool is_latent;               // YaRN scales the attention scores, not RoPE's result; qk_rope_head_dim is rotated
     bool is_visual;               // the text side of a model with vision: RoPE may have the type mrope
+    bool has_ntk;                 // RoPE may have the type ntk
     const char *groups_key;       // of the number of groups of consecutive layers that share weights; or NULL
     const frit_hf_prefix *next;   // ends with a row of NULL; NULL: the family has no such names
     const frit_hf_names *shared;

@@ -345,6 +345,17 @@ static frit_status read_vision(frit_hf *hf)
     return hf->family->more ? hf->family->more(hf) : FRIT_OK;
 }
 
+// transformers' causal masks become masks of a bidirectional model where a configuration says so: embedders made of
+// language models have the key.
+static frit_status add_causality(const frit_hf *hf)
+{
+    bool is_causal = true;
+    char text[KEY_BYTES];
+    FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "is_causal", &is_causal));
+    if (is_causal || frit_meta_find(&hf->ckpt->meta, full_key(hf, "attention.causal", text))) return FRIT_OK;
+    return frit_hf_add_flag(hf, "attention.causal", false);
+}
+
 frit_status frit_hf_read_config(frit_hf *hf)
 {
     if (!json_is_object(hf->config)) return frit_fail_file(FRIT_E_FORMAT, "%s: not a JSON object", hf->path);
@@ -375,6 +386,7 @@ frit_status frit_hf_read_config(frit_hf *hf)
     if (hf->family->has_windows) FRIT_TRY(frit_hf_add_windows(hf));
     if (hf->family->norm) FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.norm", hf->family->norm));
     if (hf->family->more) FRIT_TRY(hf->family->more(hf));
+    FRIT_TRY(add_causality(hf));
     if (hf->family->rope_style)
         FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "frit.rope.style", hf->family->rope_style));
     return FRIT_OK;

@@ -11,6 +11,7 @@
     X(bailing_hybrid) \
     X(bamba) \
     X(bart) \
+    X(bert_alibi) \
     X(bert) \
     X(bitnet) \
     X(bloom) \
@@ -67,6 +68,7 @@
     X(granitemoehybrid_dense) \
     X(granitemoeshared) \
     X(gte) \
+    X(gte_new) \
     X(helium) \
     X(hunyuan_v1_dense) \
     X(hunyuan_v1_moe) \
@@ -83,6 +85,7 @@
     X(lfm3) \
     X(llama) \
     X(llama4_text) \
+    X(llama_bidirec) \
     X(m2m_100) \
     X(mamba) \
     X(mamba2) \
@@ -107,6 +110,8 @@
     X(nemotron) \
     X(nemotron_h_moe) \
     X(nemotron_h) \
+    X(neobert) \
+    X(nomic_bert_moe) \
     X(nomic_bert) \
     X(olmo) \
     X(olmo2) \

@@ -18,7 +18,7 @@ typedef struct rope {
 } rope;
 
 typedef struct scaling {
-    const char *type;
+    const char *type, *gguf;   // in GGUF; NULL: the scaling needs no keys
     const frit_hf_key *keys;   // of params
     size_t n_keys;
     frit_status (*more)(const rope *r);
@@ -123,6 +123,19 @@ static frit_status add_long(const rope *r)
     return frit_hf_add_number(r->hf, "rope.scaling.attn_factor", FRIT_HF_FACTOR, magnitude);
 }
 
+// The frequencies base^-2i/n become (base f)^-2i/n f^-2/n: a greater base, and linear scaling. Factors up to 1 change
+// nothing. The formula with mixed_b has another factor for each pair.
+static frit_status add_ntk(const rope *r)
+{
+    const double factor = fmax(1, frit_hf_written(r->hf, "rope.scaling.factor"));
+    const double base = frit_hf_written(r->hf, "rope.freq_base"), n = frit_hf_written(r->hf, "rope.dimension_count");
+    if (json_is_number(json_object_get(r->params, "mixed_b")))
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %smixed_b is a number, only null is supported", r->hf->path,
+                              r->where);
+    FRIT_TRY(frit_hf_set_number(r->hf, "rope.freq_base", FRIT_HF_BASE, base * factor));
+    return frit_hf_set_number(r->hf, "rope.scaling.factor", FRIT_HF_FACTOR, pow(factor, 2 / n));
+}
+
 static frit_status check_llama3(const rope *r)
 {
     if (frit_hf_written(r->hf, "rope.scaling.low_freq_factor") >=
@@ -151,15 +164,16 @@ static const frit_hf_key llama3_keys[] = {
 };
 
 static const scaling scalings[] = {
-    {"default", NULL,        0,                       NULL},
-    {"proportional", NULL,   0,                       NULL},
-    {"mrope", NULL,          0,                       NULL},   // equal to default for text
-    {"linear",  factor_keys, FRIT_COUNT(factor_keys), NULL},
-    {"dynamic", factor_keys, FRIT_COUNT(factor_keys), add_dynamic},
-    {"yarn",    yarn_keys,   FRIT_COUNT(yarn_keys),   add_yarn},
-    {"llama3",  llama3_keys, FRIT_COUNT(llama3_keys), check_llama3},
-    {"longrope", long_keys,  FRIT_COUNT(long_keys),   add_long},
-    {"su",       long_keys,  FRIT_COUNT(long_keys),   add_long},   // the first name
+    {"default",      NULL,       NULL,        0,                       NULL},
+    {"proportional", NULL,       NULL,        0,                       NULL},
+    {"mrope",        NULL,       NULL,        0,                       NULL},   // equal to default for text
+    {"linear",       "linear",   factor_keys, FRIT_COUNT(factor_keys), NULL},
+    {"dynamic",      "dynamic",  factor_keys, FRIT_COUNT(factor_keys), add_dynamic},
+    {"ntk",          "linear",   factor_keys, FRIT_COUNT(factor_keys), add_ntk},
+    {"yarn",         "yarn",     yarn_keys,   FRIT_COUNT(yarn_keys),   add_yarn},
+    {"llama3",       "llama3",   llama3_keys, FRIT_COUNT(llama3_keys), check_llama3},
+    {"longrope",     "longrope", long_keys,   FRIT_COUNT(long_keys),   add_long},
+    {"su",           "su",       long_keys,   FRIT_COUNT(long_keys),   add_long},   // the first name
 };
 // clang-format on
 
@@ -173,7 +187,8 @@ static frit_status find_scaling(const rope *r, const scaling **out)
     // Phi-3 files may use the name yarn for the scaling longrope.
     if (strcmp(type, "yarn") == 0 && strcmp(r->hf->family->model_type, "phi3") == 0) type = "longrope";
     const bool known = (strcmp(type, "proportional") != 0 || r->hf->family->is_proportional) &&
-                       (strcmp(type, "mrope") != 0 || r->hf->family->is_visual);
+                       (strcmp(type, "mrope") != 0 || r->hf->family->is_visual) &&
+                       (strcmp(type, "ntk") != 0 || r->hf->family->has_ntk);
     for (size_t i = 0; i < FRIT_COUNT(scalings); i++) {
         *out = &scalings[i];
         if (strcmp(scalings[i].type, type) == 0 && known) return FRIT_OK;
@@ -280,7 +295,7 @@ frit_status frit_hf_add_rope(const frit_hf *hf)
     FRIT_TRY(add_sliding(&r));
     FRIT_TRY(find_scaling(&r, &kind));
     if (kind->n_keys == 0) return FRIT_OK;
-    FRIT_TRY(frit_hf_add_text(hf, "rope.scaling.type", kind->type));
+    FRIT_TRY(frit_hf_add_text(hf, "rope.scaling.type", kind->gguf));
     for (size_t i = 0; i < kind->n_keys; i++) FRIT_TRY(frit_hf_add_row(hf, r.params, r.where, &kind->keys[i]));
     return kind->more ? kind->more(&r) : FRIT_OK;
 }

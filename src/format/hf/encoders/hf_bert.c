@@ -61,11 +61,16 @@ frit_status frit_hf_add_act(const frit_hf *hf)
 frit_status frit_hf_add_encoder(const frit_hf *hf)
 {
     const char *kind = "absolute";
-    double n_types = 0;
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "position_embedding_type", &kind));
     if (strcmp(kind, "absolute") != 0 && strcmp(kind, "rope") != 0 && strcmp(kind, "rotary") != 0)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: position_embedding_type is '%.40s', only absolute is supported",
                               hf->path, kind);
+    return frit_hf_add_bidirectional(hf);
+}
+
+frit_status frit_hf_add_bidirectional(const frit_hf *hf)
+{
+    double n_types = 0;
     FRIT_TRY(frit_hf_expect(hf, "is_decoder", 0));
     FRIT_TRY(frit_hf_expect(hf, "add_cross_attention", 0));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "type_vocab_size", FRIT_HF_COUNT, &n_types));

@@ -22,7 +22,11 @@ frit_status frit_hf_expect_gelu(const frit_hf *hf, const char *name);
 
 // For `more`: adds that attention is bidirectional, the activation (frit.act), and the number of token types.
 frit_status frit_hf_add_encoder(const frit_hf *hf);
+// The same, whatever position_embedding_type is.
+frit_status frit_hf_add_bidirectional(const frit_hf *hf);
 frit_status frit_hf_add_act(const frit_hf *hf);   // the activation alone
+// A matrix of up before gate becomes one of gate before up, as in GGUF.
+frit_status frit_hf_swap_halves(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 // The first `first` rows of the table of positions are of padding: context_length loses them.
 frit_status frit_hf_skip_positions(const frit_hf *hf, double first);
 frit_status frit_hf_cut_positions(const frit_hf *hf, frit_tensor *tensor, double first);

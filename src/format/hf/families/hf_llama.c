@@ -28,6 +28,14 @@ static const frit_hf_tensor helium_tensors[] = {
     {.name = "model.layers.*.mlp.down_proj",    .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
 };
 
+static const frit_hf_tensor bidirec_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q",      .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k",      .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v",      .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.gguf = "output", .none = true},
+};
+
 static const frit_hf_key mistral_keys[] = {
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
@@ -53,6 +61,24 @@ const frit_hf_family frit_hf_internlm3 = {
     .rope_style = "neox",
     .shared = &frit_hf_decoder,
     .own = {llama_keys, FRIT_COUNT(llama_keys), llama_tensors, FRIT_COUNT(llama_tensors)},
+};
+
+static frit_status add_bidirec(const frit_hf *hf)
+{
+    return frit_hf_add_flag(hf, "attention.causal", false);
+}
+
+// llama-nemotron-embed, whose class lies beside the files.
+const frit_hf_family frit_hf_llama_bidirec = {
+    .model_type = "llama_bidirec",
+    .class_name = "LlamaBidirectionalModel",
+    .arch = "llama-embed",
+    .act = "silu|swish",
+    .rope_style = "neox",
+    .ignored = "lm_head.",
+    .more = add_bidirec,
+    .shared = &frit_hf_decoder,
+    .own = {llama_keys, FRIT_COUNT(llama_keys), bidirec_tensors, FRIT_COUNT(bidirec_tensors)},
 };
 
 static frit_status expect_plain(const frit_hf *hf)
