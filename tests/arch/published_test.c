@@ -1,222 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Folders of embedders as their makers publish them, which are read by classes beside the files. Each is made of a
 // model with a reference result: its weights get the published names, shapes and orders.
-#include "arch/golden.h"
-#include "base/buf.h"
+#include "arch/published.h"
 #include "format/hf/hf.h"
 
 #include <math.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { MAX_NAMES = 32, HEAD = 16, WIDTH = 64 };
-
-typedef struct matrix {
-    float *values;
-    int64_t shape[4];
-    int n_dims;
-} matrix;
-
-typedef struct name_pair {
-    const char *published, *gguf;   // '*' is the layer
-    const char *below;              // the tensor whose rows follow in the published matrix; or NULL
-    void (*change)(matrix *m);      // into the published form; NULL: none
-} name_pair;
-
-typedef struct published {
-    const char *source;   // in arch-more
-    const char *config;
-    name_pair names[MAX_NAMES];
-} published;
-
-// ------------------------------------------------------------------------------- forms
-
-static int64_t n_rows_of(const matrix *m)
-{
-    return m->shape[0];
-}
-
-static int64_t width_of(const matrix *m)
-{
-    int64_t n = 1;
-    for (int i = 1; i < m->n_dims; i++) n *= m->shape[i];
-    return n;
-}
-
-// Row i becomes row source(i).
-static void order_rows(matrix *m, int64_t (*source)(int64_t i))
-{
-    const size_t n = (size_t)width_of(m);
-    float *values = malloc((size_t)n_rows_of(m) * n * sizeof *values);
-    for (int64_t i = 0; i < n_rows_of(m); i++)
-        memcpy(values + (size_t)i * n, m->values + (size_t)source(i) * n, n * sizeof *values);
-    free(m->values);
-    m->values = values;
-}
-
-// All q, all k, all v become q, k, v of each head.
-static int64_t row_by_head(int64_t i)
-{
-    const int64_t head = i / (3 * HEAD), side = i / HEAD % 3;
-    return side * WIDTH + head * HEAD + i % HEAD;
-}
-
-static void group_by_head(matrix *m)
-{
-    order_rows(m, row_by_head);
-}
-
-// Rows that rotate together are neighbours in GGUF, and half a head apart in folders.
-static int64_t row_of_halves(int64_t i)
-{
-    const int64_t at = i % HEAD;
-    return i - at + (at < HEAD / 2 ? 2 * at : 2 * (at - HEAD / 2) + 1);
-}
-
-static void unpair(matrix *m)
-{
-    order_rows(m, row_of_halves);
-}
-
-// The matrices of experts become one.
-static void join_experts(matrix *m)
-{
-    *m = (matrix){m->values, {m->shape[0] * m->shape[1], m->shape[2]}, 2};
-}
-
-static void transpose_experts(matrix *m)
-{
-    const int64_t n = m->shape[0], rows = m->shape[1], columns = m->shape[2];
-    float *values = malloc((size_t)(n * rows * columns) * sizeof *values);
-    for (int64_t e = 0; e < n; e++)
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t k = 0; k < columns; k++)
-                values[(e * columns + k) * rows + i] = m->values[(e * rows + i) * columns + k];
-    free(m->values);
-    *m = (matrix){values, {n * columns, rows}, 2};
-}
-
-// ------------------------------------------------------------------------------- writing
-
-typedef struct writer {
-    json_t *header;
-    frit_buf data;
-} writer;
-
-static void write_matrix(writer *w, const char *name, const matrix *m)
-{
-    size_t n = 1;
-    json_t *shape = json_array();
-    for (int i = 0; i < m->n_dims; n *= (size_t)m->shape[i++]) json_array_append_new(shape, json_integer(m->shape[i]));
-    const json_int_t begin = (json_int_t)w->data.len, end = begin + (json_int_t)(n * sizeof(float));
-    json_object_set_new(w->header, name,
-                        json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets", begin, end));
-    frit_buf_append(&w->data, m->values, n * sizeof(float));
-}
-
-static bool read_matrix(const frit_checkpoint *ckpt, const char *name, matrix *m)
-{
-    const frit_tensor *tensor = frit_checkpoint_find(ckpt, name);
-    if (!tensor) return false;
-    const int64_t n = frit_tensor_n_elems(tensor), width = tensor->shape[tensor->n_dims - 1];
-    *m = (matrix){.values = malloc((size_t)n * sizeof(float)), .n_dims = tensor->n_dims};
-    memcpy(m->shape, tensor->shape, sizeof m->shape);
-    assert_ok(frit_tensor_decode_rows(tensor, 0, n / width, m->values));
-    return true;
-}
-
-static void append_rows(const frit_checkpoint *ckpt, const char *name, matrix *m)
-{
-    matrix more;
-    assert_true(read_matrix(ckpt, name, &more));
-    const size_t n = (size_t)(n_rows_of(m) * width_of(m)), n_more = (size_t)(n_rows_of(&more) * width_of(&more));
-    m->values = realloc(m->values, (n + n_more) * sizeof *m->values);
-    memcpy(m->values + n, more.values, n_more * sizeof *m->values);
-    m->shape[0] += more.shape[0];
-    free(more.values);
-}
-
-static void fill(char text[128], const char *pattern, int layer)
-{
-    const char *star = strchr(pattern, '*');
-    if (star)
-        snprintf(text, 128, "%.*s%d%s", (int)(star - pattern), pattern, layer, star + 1);
-    else
-        snprintf(text, 128, "%s", pattern);
-}
-
-// Returns the number of tensors that were written.
-static size_t write_pair(writer *w, const frit_checkpoint *ckpt, const name_pair *pair)
-{
-    char name[128], there[128];
-    matrix m;
-    size_t n = 0;
-    for (int layer = 0; layer < (strchr(pair->gguf, '*') ? 8 : 1); layer++) {
-        fill(name, pair->gguf, layer);
-        if (!read_matrix(ckpt, name, &m)) continue;
-        fill(there, pair->published, layer);
-        fill(name, pair->below ? pair->below : "", layer);
-        if (pair->below) append_rows(ckpt, name, &m);
-        if (pair->change) pair->change(&m);
-        write_matrix(w, there, &m);
-        free(m.values);
-        n += pair->below ? 2 : 1;
-    }
-    if (n == 0) fail_msg("no tensor '%s'", pair->gguf);
-    return n;
-}
-
-static const char *in_folder(const char *folder, const char *name)
-{
-    static char path[800];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static void write_files(const char *folder, writer *w, const char *config)
-{
-    frit_buf file = {0};
-    char *text = json_dumps(w->header, JSON_COMPACT);
-    const uint64_t length = strlen(text);
-    frit_buf_append(&file, &length, sizeof length);
-    frit_buf_append(&file, text, (size_t)length);
-    frit_buf_append(&file, w->data.data, w->data.len);
-    mkdir(folder, 0700);
-    write_file(in_folder(folder, "model.safetensors"), file.data, file.len);
-    write_file(in_folder(folder, "config.json"), config, strlen(config));
-    free(text);
-    frit_buf_free(&file);
-    frit_buf_free(&w->data);
-    json_decref(w->header);
-}
-
-static void remove_folder(const char *folder)
-{
-    remove(in_folder(folder, "model.safetensors"));
-    remove(in_folder(folder, "config.json"));
-    rmdir(folder);
-}
-
-// `routed_bias` is added to the experts' sum; NULL: there is none.
-static void write_published(const char *folder, const published *p, const float *routed_bias)
-{
-    frit_checkpoint *ckpt;
-    writer w = {.header = json_object()};
-    size_t n = 0;
-    char path[800];
-    snprintf(path, sizeof path, "%s", shared_path("goldens/arch-more/%s.gguf", p->source));
-    assert_ok(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){0}));
-    for (const name_pair *pair = p->names; pair->gguf; pair++) n += write_pair(&w, ckpt, pair);
-    if (frit_checkpoint_find(ckpt, "output.weight")) n++;   // which embedders leave out
-    assert_int_equal(n, ckpt->n_tensors);
-    for (int i = 1; routed_bias && i < 4; i += 2) {
-        char name[128];
-        fill(name, "encoder.layers.*.mlp.experts.bias", i);
-        write_matrix(&w, name, &(matrix){(float *)(uintptr_t)routed_bias, {WIDTH}, 1});
-    }
-    frit_checkpoint_close(ckpt);
-    write_files(folder, &w, p->config);
-}
 
 // ------------------------------------------------------------------------------- results
 
@@ -269,7 +57,7 @@ static void check(const published *p, const float *routed_bias)
     char folder[600], file[700];
     snprintf(folder, sizeof folder, "%s", temp_path("published"));
     snprintf(file, sizeof file, "%s.gguf", folder);
-    write_published(folder, p, routed_bias);
+    write_published(folder, g.path, p, routed_bias);
     const double plain = error_of(&g, folder, "reference"), fast = error_of(&g, folder, NULL);
     assert_ok(frit_convert(folder, file, &(frit_convert_options){.type = "f32", .n_threads = 2}));
     const double converted = error_of(&g, file, NULL);
@@ -405,6 +193,101 @@ static const published llama_not_causal = {
 };
 // clang-format on
 
+// The first two rows of the table of positions are for padding.
+static void add_padding(matrix *m)
+{
+    const size_t n = (size_t)(n_rows_of(m) * width_of(m)), n_padding = (size_t)(2 * width_of(m));
+    float *values = calloc(n + n_padding, sizeof *values);
+    memcpy(values + n_padding, m->values, n * sizeof *values);
+    free(m->values);
+    m->values = values;
+    m->shape[0] += 2;
+}
+
+// clang-format off
+#define QKV(part) \
+    {"roberta.encoder.layers.*.mixer.Wqkv." part, "blk.*.attn_q." part, "blk.*.attn_k." part "|blk.*.attn_v." part, NULL}
+static const published jina_reranker = {
+    "xlm-roberta",
+    "{\"architectures\": [\"XLMRobertaModel\"], \"model_type\": \"xlm-roberta\", \"hidden_act\": \"gelu\","
+    " \"auto_map\": {\"AutoConfig\": \"configuration_xlm_roberta.XLMRobertaFlashConfig\"}, \"hidden_size\": 64,"
+    " \"intermediate_size\": 96, \"layer_norm_eps\": 1e-12, \"max_position_embeddings\": 258, \"vocab_size\": 512,"
+    " \"num_attention_heads\": 4, \"num_hidden_layers\": 3, \"pad_token_id\": 1, \"type_vocab_size\": 2,"
+    " \"position_embedding_type\": \"absolute\", \"use_flash_attn\": true}",
+    {
+        {"roberta.embeddings.word_embeddings.weight", "token_embd.weight", NULL, NULL},
+        {"roberta.embeddings.token_type_embeddings.weight", "token_types.weight", NULL, NULL},
+        {"roberta.embeddings.position_embeddings.weight", "position_embd.weight", NULL, add_padding},
+        BOTH("roberta.emb_ln", "token_embd_norm"),
+        QKV("weight"), QKV("bias"),
+        BOTH("roberta.encoder.layers.*.mixer.out_proj", "blk.*.attn_output"),
+        BOTH("roberta.encoder.layers.*.norm1", "blk.*.attn_output_norm"),
+        BOTH("roberta.encoder.layers.*.mlp.fc1", "blk.*.ffn_up"),
+        BOTH("roberta.encoder.layers.*.mlp.fc2", "blk.*.ffn_down"),
+        BOTH("roberta.encoder.layers.*.norm2", "blk.*.layer_output_norm"),
+    },
+};
+// clang-format on
+
+static void jina_reranker_v2_has_the_type_of_xlm_roberta(void **state)
+{
+    (void)state;
+    check(&jina_reranker, NULL);
+}
+
+// The rows that the whole model, whose logits are those of transformers, gives for a source.
+static float *encode(const golden *g)
+{
+    const frit_engine_options options = {.n_ctx = 64, .n_threads = 2, .cache_type_k = "f32", .cache_type_v = "f32"};
+    float *rows = calloc(g->n_source * WIDTH, sizeof *rows);
+    const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = keep_row, .row_ctx = rows};
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    int32_t n_rows;
+    assert_ok(frit_model_open(&model, g->path, NULL));
+    assert_ok(frit_engine_new(&engine, model, &options));
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_encode(session, g->source, g->n_source, &push));
+    do assert_ok(frit_engine_step(engine, &n_rows));
+    while (n_rows > 0);
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    return rows;
+}
+
+static void the_encoder_of_t5_alone_gives_the_rows_of_the_whole(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"t5", "t5-gated", "umt5", "mt5"};
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
+        golden g = load(names[i]);
+        float *wanted = encode(&g);
+        assert_true(wanted[0] != 0 && wanted[(g.n_source - 1) * WIDTH] != wanted[0]);
+        golden alone = {.tokens = g.source, .n_tokens = g.n_source, .n_vocab = WIDTH, .logits = wanted};
+        char folder[600], path[700];
+        size_t n;
+        snprintf(folder, sizeof folder, "%s", temp_path("encoder"));
+        mkdir(folder, 0700);
+        snprintf(path, sizeof path, "%s/config.json", g.path);
+        json_t *config = json_load_file(path, 0, NULL);
+        json_object_set_new(config, "architectures", json_pack("[s]", i < 2 ? "T5EncoderModel" : "UMT5EncoderModel"));
+        assert_int_equal(json_dump_file(config, in_folder(folder, "config.json"), 0), 0);
+        snprintf(path, sizeof path, "%s/model.safetensors", g.path);
+        char *bytes = read_file(path, &n);
+        write_file(in_folder(folder, "model.safetensors"), bytes, n);
+        const double error = error_of(&alone, folder, NULL);
+        print_message("%-18s %.1e\n", names[i], error);
+        assert_true(error < 1e-9);
+        free(bytes);
+        free(wanted);
+        json_decref(config);
+        remove_folder(folder);
+        golden_free(&g);
+    }
+}
+
 static void jina_embeddings_v2_has_the_type_of_bert(void **state)
 {
     (void)state;
@@ -429,7 +312,7 @@ static void a_bias_of_the_sum_of_nomics_experts_is_added(void **state)
     char folder[600];
     snprintf(folder, sizeof folder, "%s", temp_path("published"));
     bias[7] = -2;
-    write_published(folder, &nomic_moe, bias);
+    write_published(folder, g.path, &nomic_moe, bias);
     assert_true(error_of(&g, folder, NULL) > 1e-3);
     remove_folder(folder);
     golden_free(&g);
@@ -556,6 +439,8 @@ static void configurations_that_change_the_result_are_refused(void **state)
         {&neobert.config, "{\"ngpt\": true}", "ngpt is 1"},
         {&neobert.config, "{\"hidden_act\": \"gelu\"}", "hidden_act is 'gelu'"},
         {&neobert.config, "{\"num_attention_heads\": 0}", "num_attention_heads is 0"},
+        {&jina_reranker.config, "{\"lora_adaptations\": [\"separation\"]}", "lora_adaptations: adapters inside"},
+        {&jina_reranker.config, "{\"position_embedding_type\": \"rotary\"}", "position_embedding_type is 'rotary'"},
         {&gte, "{\"is_causal\": 1}", "is_causal is 1, expected true or false"},
     };
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
@@ -577,6 +462,8 @@ int main(void)
         cmocka_unit_test(a_bias_of_the_sum_of_nomics_experts_is_added),
         cmocka_unit_test(neobert_stores_q_k_and_v_of_each_head_together),
         cmocka_unit_test(language_models_become_bidirectional_by_their_configuration),
+        cmocka_unit_test(jina_reranker_v2_has_the_type_of_xlm_roberta),
+        cmocka_unit_test(the_encoder_of_t5_alone_gives_the_rows_of_the_whole),
         cmocka_unit_test(configurations_of_older_classes_are_read),
         cmocka_unit_test(ntk_scaling_is_a_greater_base_and_linear_scaling),
         cmocka_unit_test(configurations_that_change_the_result_are_refused),

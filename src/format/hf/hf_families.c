@@ -104,6 +104,7 @@
     X(modernbert_decoder) \
     X(mpnet) \
     X(mpt) \
+    X(mt5_encoder) \
     X(mt5) \
     X(muse_glimmer_text) \
     X(nanochat) \
@@ -148,8 +149,11 @@
     X(stablelm) \
     X(starcoder2) \
     X(step3p5) \
+    X(t5_encoder) \
     X(t5) \
+    X(umt5_encoder) \
     X(umt5) \
+    X(xlm_roberta_flash) \
     X(xlm_roberta)
 // clang-format on
 

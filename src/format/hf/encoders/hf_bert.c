@@ -156,6 +156,52 @@ static const frit_hf_tensor roberta_tensors[] = {
 };
 // clang-format on
 
+// Jina's class for XLM-RoBERTa, which lies beside the files, names tensors otherwise.
+static bool is_flash(const json_t *config)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_object_get(config, "auto_map"), key, value)
+    {
+        const char *name = json_string_value(value);
+        if (name && (strstr(name, "XLMRobertaFlash") || strstr(name, "xlm-roberta-flash"))) return true;
+    }
+    return false;
+}
+
+static frit_status add_flash(const frit_hf *hf)
+{
+    if (json_is_array(json_object_get(hf->config, "lora_adaptations")))
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: lora_adaptations: adapters inside the weights are not supported; the form of "
+                              "jina-embeddings v3 for transformers (jina_embeddings_v3) is",
+                              hf->path);
+    FRIT_TRY(frit_hf_expect_text(hf, "position_embedding_type", "absolute"));
+    return add_roberta(hf);
+}
+
+// clang-format off
+static const frit_hf_tensor flash_tensors[] = {
+    {.name = "emb_ln", .gguf = "token_embd_norm", .bias_if = FRIT_HF_ALWAYS},
+    {.gguf = "blk.*.attn_q", .none = true},
+    {.gguf = "blk.*.attn_k", .none = true},
+    {.gguf = "blk.*.attn_v", .none = true},
+    {.name = "encoder.layers.*.mixer.Wqkv", .gguf = "blk.*.attn_qkv", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layers.*.mixer.out_proj", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layers.*.norm1", .gguf = "blk.*.attn_output_norm", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layers.*.mlp.fc1", .gguf = "blk.*.ffn_up", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layers.*.mlp.fc2", .gguf = "blk.*.ffn_down", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layers.*.norm2", .gguf = "blk.*.layer_output_norm", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "embeddings.position_embeddings", .gguf = "position_embd", .rewrite = cut_positions},
+    {.name = "classifier.dense", .gguf = "cls", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
+    {.name = "classifier.out_proj", .gguf = "cls.output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
+    {.gguf = "mlm.dense", .none = true},
+    {.gguf = "mlm.norm", .none = true},
+    {.gguf = "output", .none = true},
+    {.gguf = "output.bias", .none = true},
+};
+// clang-format on
+
 #define NOT_READ \
     "pooler.|cls.predictions.|cls.seq_relationship.|lm_head.|embeddings.position_ids|embeddings.token_type_ids"
 
@@ -180,6 +226,20 @@ const frit_hf_family frit_hf_roberta = {
     .shared = &frit_hf_bert_names,
     .own = {roberta_keys, FRIT_COUNT(roberta_keys), roberta_tensors, FRIT_COUNT(roberta_tensors)},
     .more = add_roberta,
+};
+
+// jina-reranker v2.
+const frit_hf_family frit_hf_xlm_roberta_flash = {
+    .model_type = "xlm-roberta",
+    .class_name = "XLMRobertaModel",
+    .arch = "bert",
+    .prefix = "roberta.",
+    .ignored = NOT_READ,
+    .act = FRIT_HF_ENCODER_ACTS,
+    .fits = is_flash,
+    .shared = &frit_hf_bert_names,
+    .own = {roberta_keys, FRIT_COUNT(roberta_keys), flash_tensors, FRIT_COUNT(flash_tensors)},
+    .more = add_flash,
 };
 
 const frit_hf_family frit_hf_xlm_roberta = {
