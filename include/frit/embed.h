@@ -22,7 +22,7 @@ typedef struct frit_embed_options {
     // "l2": length 1, "l1": absolute values sum to 1, "max": the largest absolute value is 1, "none". NULL: "l2", or
     // "none" for scores and splade.
     const char *normalize;
-    int32_t n_dims;   // keep the first n_dims numbers of each vector, before normalization; 0: all
+    int32_t n_dims;   // keep the first n_dims numbers of each vector, before normalization; 0: as the model's files say
     // The model's prompt that is put before each text (frit_embed_prompt); NULL: its default prompt, if it has one.
     // Items that are tokens get none.
     const char *prompt_name;
@@ -53,6 +53,10 @@ FRIT_API frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item
 // which is empty in most models. The text lives as long as the model. FRIT_E_INVALID, with the names that there are, if
 // the model has no such prompt.
 FRIT_API frit_status frit_embed_prompt(const frit_model *model, const char *name, const char **text, size_t *n_bytes);
+// Cuts the tokens of a text to `most` (0: no limit), and to the number that the model's files name if that is less.
+// Special tokens at the end of every text stay. frit_embed_texts cuts texts to the number of the files; items that are
+// tokens stay whole.
+FRIT_API frit_status frit_embed_cut(const frit_model *model, size_t most, frit_token *tokens, size_t *n_tokens);
 // Sets *n to the size of the vectors that frit_embed_texts gives with these options. Fails as frit_embed_texts would.
 FRIT_API frit_status frit_embed_width(const frit_model *model, const frit_embed_options *options, size_t *n);
 

@@ -104,7 +104,8 @@ typedef struct frit_model_info {
     size_t n_tensors, n_meta;
     bool adds_bos, adds_eos;   // FRIT_TEXT_SPECIAL adds these tokens around a text
     int32_t n_layer_next;      // layers for multi-token prediction in the file, in addition to n_layer
-    uint64_t reserved[8];
+    int64_t n_embed_tokens;    // to which texts are cut before they are embedded (frit_embed_cut); 0: no limit
+    uint64_t reserved[7];
 } frit_model_info;
 
 typedef struct frit_tensor_info {

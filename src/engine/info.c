@@ -92,11 +92,14 @@ static frit_model_kind kind_of(const frit_arch *arch)
     return arch && arch->is_encoder ? FRIT_KIND_ENCODER : FRIT_KIND_DECODER;
 }
 
-static frit_status copy_pooling(frit_model *model)
+static frit_status describe_embeddings(frit_model *model)
 {
     char names[96];
     FRIT_TRY(frit_model_pooling(model, names));
     model->info.pooling = frit_arena_text(&model->arena, names, strlen(names));
+    int64_t *most = &model->info.n_embed_tokens;
+    FRIT_TRY(frit_meta_get_i64(&model->ckpt->meta, "frit.embed.max_length", most, NULL));
+    if (*most < 0) *most = 0;
     return model->info.pooling ? FRIT_OK : frit_fail_memory(sizeof names, "the names of pooling");
 }
 
@@ -138,7 +141,7 @@ frit_status frit_model_describe(frit_model *model)
         info->n_bytes += ckpt->tensors[i].n_bytes;
     }
     if (!model->vocab_only) count_token(model, info);
-    FRIT_TRY(copy_pooling(model));
+    FRIT_TRY(describe_embeddings(model));
     FRIT_TRY(copy_text(model, "general.architecture", &info->architecture));
     FRIT_TRY(copy_text(model, "general.name", &info->name));
     return copy_keys(model);

@@ -128,6 +128,7 @@ static const any_function every_function[] = {
     ENTRY(frit_logprobs_of),
     ENTRY(frit_embed_texts),
     ENTRY(frit_embed_prompt),
+    ENTRY(frit_embed_cut),
     ENTRY(frit_embed_width),
     ENTRY(frit_rerank_texts),
     ENTRY(frit_rerank_tokenize),

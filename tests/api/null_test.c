@@ -437,11 +437,15 @@ static void call_embeddings(void)
     ACCEPTS(frit_embed_prompt, name, o.model, NULL, &prompt, &n);
     REFUSES(frit_embed_prompt, text, o.model, NULL, NULL, &n);
     REFUSES(frit_embed_prompt, n_bytes, o.model, NULL, &prompt, NULL);
+    frit_token tokens[16];
+    n = 0;
+    REFUSES(frit_embed_cut, model, NULL, 0, tokens, &n);
+    REFUSES(frit_embed_cut, tokens, o.model, 0, NULL, &n);
+    REFUSES(frit_embed_cut, n_tokens, o.model, 0, tokens, NULL);
     REFUSES(frit_embed_width, model, NULL, NULL, &n);
     ACCEPTS(frit_embed_width, options, o.model, NULL, &n);
     REFUSES(frit_embed_width, n, o.model, NULL, NULL);
     float score;
-    frit_token tokens[16];
     REFUSES(frit_rerank_texts, engine, NULL, "a", 1, &item, 1, NULL, &score);
     REFUSES(frit_rerank_texts, query, o.engine, NULL, 1, &item, 1, NULL, &score);
     REFUSES(frit_rerank_texts, documents, o.engine, "a", 1, NULL, 1, NULL, &score);

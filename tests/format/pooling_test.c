@@ -25,6 +25,8 @@ static void one_mode_is_the_kind_of_pooling(void **state)
         {"{\"pooling_mode_cls_token\":true,\"pooling_mode_mean_tokens\":false}", 2},
         {"{\"pooling_mode_lasttoken\":true}", 3},
         {"{\"pooling_mode\":\"mean\"}", 1},
+        {"{}", 1},
+        {"{\"pooling_mode_cls_token\":false}", 1},
         {"{\"pooling_mode\":[\"cls\"]}", 2},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
@@ -72,7 +74,7 @@ static void unknown_modes_are_refused(void **state)
     } rows[] = {
         {"{\"pooling_mode\":\"median\"}", "1_Pooling/config.json: names no known mode of pooling", FRIT_E_UNSUPPORTED},
         {"{\"pooling_mode\":[\"mean\",7]}", "names no known mode of pooling", FRIT_E_UNSUPPORTED},
-        {"{}", "1_Pooling/config.json: names no known mode of pooling", FRIT_E_UNSUPPORTED},
+        {"{\"pooling_mode\":[]}", "1_Pooling/config.json: names no known mode of pooling", FRIT_E_UNSUPPORTED},
         {"{\"pooling_mode\":\"mean\",\"include_prompt\":false}", "include_prompt is false", FRIT_E_UNSUPPORTED},
         {"{", "1_Pooling/config.json: not valid JSON", FRIT_E_FORMAT},
         {"7", "1_Pooling/config.json: not valid JSON, expected an object or a list", FRIT_E_FORMAT},
@@ -214,8 +216,40 @@ static void prompts_are_read_by_name(void **state)
     write_text("config_sentence_transformers.json", "{}");
     write_text("sentence_bert_config.json", "{\"max_seq_length\":0}");
     assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "max_seq_length is not a number from 1");
+    write_text("config_sentence_transformers.json", "{\"truncate_dim\":0}");
+    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "truncate_dim is not a number from 1");
+    write_text("config_sentence_transformers.json", "{\"truncate_dim\":\"64\"}");
+    assert_fails(open_tiny(&ckpt), FRIT_E_FORMAT, "truncate_dim is not a number from 1");
+    write_text("config_sentence_transformers.json", "{}");
     write_text("sentence_bert_config.json", "{\"do_lower_case\":true}");
     assert_fails(open_tiny(&ckpt), FRIT_E_UNSUPPORTED, "do_lower_case is true");
+}
+
+// The package's limit on texts: its own number, else the tokenizer's, and the model's context.
+static void the_length_of_texts_is_found_in_three_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *transformer, *tokenizer;
+        int64_t n;
+    } rows[] = {
+        {"sentence_bert_config.json", "{\"max_seq_length\":5}", "{\"model_max_length\":3}", 5},
+        {"sentence_roberta_config.json", "{\"max_seq_length\":4}", "{}", 4},
+        {"sentence_bert_config.json", "{}", "{\"model_max_length\":3}", 3},
+        {"sentence_bert_config.json", "{\"max_seq_length\":null}", "{\"model_max_length\":1e30}", 8},
+        {"sentence_bert_config.json", "{}", "{\"model_max_length\":null}", 8},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_checkpoint *ckpt;
+        int64_t n = 0;
+        write_text(rows[i].file, rows[i].transformer);
+        write_text("tokenizer_config.json", rows[i].tokenizer);
+        assert_ok(open_tiny(&ckpt));
+        assert_ok(frit_meta_get_i64(&ckpt->meta, "frit.embed.max_length", &n, NULL));
+        assert_int_equal(n, rows[i].n);
+        frit_checkpoint_close(ckpt);
+        unlink(in_folder(rows[i].file));
+    }
 }
 
 int main(void)
@@ -228,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup(modules_that_do_not_run_are_refused_by_name, make_folder),
         cmocka_unit_test_setup(weights_of_dense_layers_are_checked, make_folder),
         cmocka_unit_test_setup(prompts_are_read_by_name, make_folder),
+        cmocka_unit_test_setup(the_length_of_texts_is_found_in_three_files, make_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

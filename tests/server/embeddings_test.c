@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // /v1/embeddings, of an encoder and of a model that generates.
+#include "support/sentence_folder.h"
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -227,6 +228,25 @@ static void a_masked_lm_head_gives_sparse_vectors(void **state)
     assert_int_equal(stop_serving(&other, SIGTERM), 0);
 }
 
+// The number of tokens in the files is less than the context.
+static void texts_are_cut_where_the_models_folder_says(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"input\": [\"Hello there, my friend of the garden.\"]}";
+    char *folder = sentence_folder("cut", "{\"max_seq_length\": 6}", "{\"truncate_dim\": 5}");
+    served other = serve(folder, "--threads 1");
+    reply r = post(&other, EMBED, text);
+    if (r.status != 200) fail_msg("%d %s", r.status, r.body);
+    json_t *json = reply_json(&r);
+    const json_t *usage = json_object_get(json, "usage");
+    assert_int_equal(json_integer_value(json_object_get(usage, "prompt_tokens")), 6);
+    assert_int_equal(json_array_size(vector_of(json, 0)), 5);
+    json_decref(json);
+    reply_free(&r);
+    assert_int_equal(stop_serving(&other, SIGTERM), 0);
+    free(folder);
+}
+
 static void an_encoder_decoder_answers_completions(void **state)
 {
     (void)state;
@@ -269,6 +289,7 @@ int main(void)
         cmocka_unit_test(bad_requests_are_refused_by_name),
         cmocka_unit_test(an_encoder_gives_embeddings_and_no_text),
         cmocka_unit_test(a_masked_lm_head_gives_sparse_vectors),
+        cmocka_unit_test(texts_are_cut_where_the_models_folder_says),
         cmocka_unit_test(an_encoder_decoder_answers_completions),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

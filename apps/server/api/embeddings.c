@@ -214,21 +214,6 @@ static bool read_ids(const json_t *list, size_t i, int32_t n_vocab, input *in, s
     return true;
 }
 
-// Cuts a text to the context. Tokens that end every text, such as [SEP], stay at its end.
-static bool cut_to_context(const server_model *model, input *in, server_problem *problem)
-{
-    const size_t most = (size_t)model->n_ctx;
-    frit_token marks[16];   // the tokens of an empty text
-    size_t n_marks = 0, n_before = 0;
-    const frit_status status = frit_tokenize(model->model, "", 0, FRIT_TEXT_SPECIAL, marks, 16, &n_marks);
-    if (status != FRIT_OK) return server_refuse_status(problem, 500, NULL, status);
-    while (n_before < n_marks && marks[n_before] == in->tokens[n_before]) n_before++;
-    const size_t n_after = n_marks - n_before < most ? n_marks - n_before : 0;
-    memmove(in->tokens + most - n_after, in->tokens + in->n_tokens - n_after, n_after * sizeof *in->tokens);
-    in->n_tokens = most;
-    return true;
-}
-
 // Tokenizes a text with the prompt before it.
 static bool read_text(const server_exchange *exchange, const json_t *value, const embeddings *e,
                       const frit_tokenize_limits *limits, input *in, server_problem *problem)
@@ -249,12 +234,15 @@ static bool read_input(const server_exchange *exchange, const json_t *value, siz
 {
     const server_embedding *request = exchange->request;
     const server_model *model = exchange->model;
-    const frit_tokenize_limits limits = server_exchange_limits(exchange, request->truncates ? 0 : (size_t)model->n_ctx);
+    const bool cuts = request->truncates || model->info.n_embed_tokens > 0;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, cuts ? 0 : (size_t)model->n_ctx);
     if (json_is_array(value)) {
         if (!read_ids(value, i, model->info.n_vocab, in, problem)) return false;
     } else if (json_is_string(value)) {
         if (!read_text(exchange, value, e, &limits, in, problem)) return false;
-        if (in->n_tokens > (size_t)model->n_ctx && !cut_to_context(model, in, problem)) return false;
+        const size_t most = request->truncates ? (size_t)model->n_ctx : 0;
+        const frit_status status = frit_embed_cut(model->model, most, in->tokens, &in->n_tokens);
+        if (status != FRIT_OK) return server_refuse_status(problem, 500, NULL, status);
     } else {
         return server_refuse(problem, 400, "invalid_type", "input",
                              "input: expected a string, a list of strings, or lists of token ids");

@@ -142,6 +142,7 @@ class frit_model_info(Structure):
     adds_bos: bool
     adds_eos: bool
     n_layer_next: int
+    n_embed_tokens: int
     reserved: Any
     _fields_ = [
         ("kind", c_int),
@@ -170,7 +171,8 @@ class frit_model_info(Structure):
         ("adds_bos", c_bool),
         ("adds_eos", c_bool),
         ("n_layer_next", c_int32),
-        ("reserved", c_uint64 * 8),
+        ("n_embed_tokens", c_int64),
+        ("reserved", c_uint64 * 7),
     ]
 
 class frit_tensor_info(Structure):
@@ -1301,6 +1303,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_session_set_adapters": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_float), c_size_t]),
     "frit_embed_texts": (c_int, [c_void_p, POINTER(frit_embed_item), c_size_t, POINTER(frit_embed_options), frit_embed_fn, c_void_p]),
     "frit_embed_prompt": (c_int, [c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
+    "frit_embed_cut": (c_int, [c_void_p, c_size_t, POINTER(c_int32), POINTER(c_size_t)]),
     "frit_embed_width": (c_int, [c_void_p, POINTER(frit_embed_options), POINTER(c_size_t)]),
     "frit_rerank_texts": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(frit_embed_item), c_size_t, POINTER(frit_rerank_options), POINTER(c_float)]),
     "frit_rerank_tokenize": (c_int, [c_void_p, c_char_p, c_size_t, c_char_p, c_size_t, POINTER(c_int32), c_size_t, POINTER(c_size_t)]),

@@ -372,7 +372,7 @@ class Engine(Unique):
         pooling: "mean", "cls", "last", "max", "mean_sqrt_len", "weighted_mean", several joined by "+", "splade" or
             "rank"; None: the pooling that the model's files name.
         normalize: "l1", "l2", "max" or "none"; None: "l2", or "none" for scores and splade.
-        n_dims: the number of first numbers that are kept of each vector; 0: all.
+        n_dims: the number of first numbers that are kept of each vector; 0: what the model's files say, mostly all.
         prompt_name: the model's prompt that is put before each text, such as "query"; None: its default prompt.
         Raises InvalidError for a text that has no tokens or is longer than the context, and for unknown prompts.
         """

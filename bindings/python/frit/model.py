@@ -87,6 +87,7 @@ class ModelInfo:
     adds_bos: bool
     adds_eos: bool
     n_layer_next: int
+    n_embed_tokens: int
     decoder_start: int
 
 

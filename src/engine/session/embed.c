@@ -27,7 +27,8 @@ static const frit_option rows[] = {
     ROW(normalize, .name = "normalize", .type = FRIT_OPTION_CHOICE, .choices = "l2|l1|max|none", .metavar = "KIND",
         .help = "make vectors comparable: length 1 (the default, but for scores), sum 1 or largest number 1"),
     ROW(n_dims, .name = "dims", .aliases = "dimensions", .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 20, .metavar = "N",
-        .help = "keep the first N numbers of each vector, for models that were trained for it; 0: all"),
+        .help = "keep the first N numbers of each vector, for models that were trained for it; 0: as the model's files say, "
+                "mostly all"),
 };
 // clang-format on
 
@@ -56,7 +57,6 @@ struct embedding {
     frit_classifier classifier;
     frit_dense_list dense;
     frit_str prompt;               // before each text
-    int64_t n_most;                // tokens to which texts are cut; 0: no limit
     size_t n_embd, width, n_out;   // numbers of a hidden state, of a whole vector, of a result
     frit_embed_fn row;
     void *row_ctx;
@@ -111,12 +111,13 @@ static frit_status choose_options(embedding *e, const frit_model *model, const f
     e->n_embd = (size_t)frit_hidden_width(&model->hp);
     FRIT_TRY(choose_end(e, model));
     FRIT_TRY(frit_embed_prompt(model, options->prompt_name, &e->prompt.ptr, &e->prompt.len));
-    FRIT_TRY(frit_meta_get_i64(&model->ckpt->meta, "frit.embed.max_length", &e->n_most, NULL));
     if (options->n_dims < 0 || (size_t)options->n_dims > e->width)
         return frit_fail_at(FRIT_E_INVALID, "dims", FRIT_CODE_INVALID_VALUE,
                             "%d numbers of each vector are asked for, this model's have %zu", (int)options->n_dims,
                             e->width);
-    e->n_out = options->n_dims > 0 ? (size_t)options->n_dims : e->width;
+    int64_t n_dims = options->n_dims;
+    if (n_dims == 0 && !is_free) FRIT_TRY(frit_meta_get_i64(&model->ckpt->meta, "frit.embed.dims", &n_dims, NULL));
+    e->n_out = n_dims > 0 && n_dims < (int64_t)e->width ? (size_t)n_dims : e->width;
     return FRIT_OK;
 }
 
@@ -243,22 +244,6 @@ static frit_status start_tokens(running *r, size_t i, const frit_token *tokens, 
     return status;
 }
 
-// Cuts the tokens of a text to the model's number, as sentence-transformers does: special tokens at the end stay. An
-// empty text shows which these are.
-static frit_status cut_tokens(const embedding *e, frit_token *tokens, size_t *n)
-{
-    enum { MOST_SPECIAL = 16 };
-    frit_token special[MOST_SPECIAL];
-    size_t n_special = 0, n_end = 0;
-    const size_t most = e->n_most > 0 ? (size_t)e->n_most : *n;
-    if (*n <= most) return FRIT_OK;
-    FRIT_TRY(frit_tokenize(e->engine->model, "", 0, FRIT_TEXT_SPECIAL, special, MOST_SPECIAL, &n_special));
-    while (n_end < n_special && n_end < most && special[n_special - 1 - n_end] == tokens[*n - 1 - n_end]) n_end++;
-    memmove(tokens + most - n_end, tokens + *n - n_end, n_end * sizeof *tokens);
-    *n = most;
-    return FRIT_OK;
-}
-
 static frit_status start_text(running *r, size_t i, const char *text, size_t n_bytes)
 {
     const frit_model *model = r->owner->engine->model;
@@ -273,7 +258,7 @@ static frit_status start_text(running *r, size_t i, const char *text, size_t n_b
         capacity = n + 1;
     }
     if (status == FRIT_E_LIMIT) status = frit_fail(FRIT_E_INVALID, "item %zu: %s", i, frit_error());
-    if (status == FRIT_OK) status = cut_tokens(r->owner, tokens, &n);
+    if (status == FRIT_OK) status = frit_embed_cut(model, 0, tokens, &n);
     if (status == FRIT_OK) status = start_tokens(r, i, tokens, n);
     free(tokens);
     return status;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Prompts by name, which sentence-transformers puts before texts: the metadata frit.embed.prompt_names and
-// frit.embed.prompts, lists of equal length, and frit.embed.default_prompt, a name.
+// frit.embed.prompts, lists of equal length, and frit.embed.default_prompt, a name. And the number of tokens to which
+// it cuts texts: frit.embed.max_length.
 #include "engine/engine.h"
 
 #include <string.h>
@@ -49,4 +50,23 @@ frit_status frit_embed_prompt(const frit_model *model, const char *name, const c
         return FRIT_OK;
     }
     return fail_prompt(model, names, name ? name : "the default");
+}
+
+// The special tokens at the end of every text are those of an empty text.
+frit_status frit_embed_cut(const frit_model *model, size_t most, frit_token *tokens, size_t *n_tokens)
+{
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE(tokens);
+    FRIT_REQUIRE(n_tokens);
+    enum { MOST_SPECIAL = 16 };
+    frit_token special[MOST_SPECIAL];
+    const size_t of_files = (size_t)model->info.n_embed_tokens, n = *n_tokens;
+    size_t n_special = 0, n_end = 0;
+    if (most == 0 || (of_files > 0 && of_files < most)) most = of_files;
+    if (most == 0 || n <= most) return FRIT_OK;
+    FRIT_TRY(frit_tokenize(model, "", 0, FRIT_TEXT_SPECIAL, special, MOST_SPECIAL, &n_special));
+    while (n_end < n_special && n_end < most && special[n_special - 1 - n_end] == tokens[n - 1 - n_end]) n_end++;
+    memmove(tokens + most - n_end, tokens + n - n_end, n_end * sizeof *tokens);
+    *n_tokens = most;
+    return FRIT_OK;
 }

@@ -10,6 +10,7 @@
 #include "format/hf/hf.h"
 #include "format/safetensors.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum { MAX_DENSE = 8, NAME_BYTES = 64 };
@@ -272,17 +273,51 @@ static frit_status check_case(const char *folder, const json_t *config)
                           folder);
 }
 
-// Writes the number of tokens to which texts are cut.
+// Writes the number of tokens to which texts are cut: max_seq_length, or the tokenizer's model_max_length, which is a
+// huge number where there is no limit.
 static frit_status add_length(const frit_hf *hf, const char *folder, const json_t *config)
 {
     const json_t *length = json_object_get(config, "max_seq_length");
-    if (!length || json_is_null(length)) return FRIT_OK;
-    if (!json_is_integer(length) || json_integer_value(length) < 1 || json_integer_value(length) > 1 << 30)
-        return frit_fail_file(FRIT_E_FORMAT,
-                              "%s/sentence_bert_config.json: max_seq_length is not a number from 1 to %d", folder,
-                              1 << 30);
-    const frit_value value = {.type = FRIT_VALUE_U32, .u = (uint64_t)json_integer_value(length)};
+    double most = frit_hf_written(hf, "context_length");
+    if (length && !json_is_null(length)) {
+        if (!json_is_integer(length) || json_integer_value(length) < 1 || json_integer_value(length) > 1 << 30)
+            return frit_fail_file(FRIT_E_FORMAT,
+                                  "%s/sentence_bert_config.json: max_seq_length is not a number from 1 to %d", folder,
+                                  1 << 30);
+        most = (double)json_integer_value(length);
+    } else {
+        json_t *tokenizer = frit_hf_load_optional(folder, "tokenizer_config.json");
+        length = json_object_get(tokenizer, "model_max_length");
+        if (json_is_number(length) && json_number_value(length) >= 1) most = fmin(most, json_number_value(length));
+        json_decref(tokenizer);
+    }
+    if (most < 1) return FRIT_OK;
+    const frit_value value = {.type = FRIT_VALUE_U32, .u = (uint64_t)most};
     return frit_meta_add(&hf->ckpt->meta, frit_str_of("frit.embed.max_length"), value);
+}
+
+// The file has another name for some classes of models.
+static frit_status load_transformer(const char *folder, json_t **out)
+{
+    static const char *const names[] = {"sentence_bert_config.json",       "sentence_roberta_config.json",
+                                        "sentence_distilbert_config.json", "sentence_camembert_config.json",
+                                        "sentence_albert_config.json",     "sentence_xlm-roberta_config.json"};
+    *out = NULL;
+    for (size_t i = 0; i < FRIT_COUNT(names) && !*out; i++) FRIT_TRY(frit_hf_load_object(folder, NULL, names[i], out));
+    return FRIT_OK;
+}
+
+// Writes how many numbers of a vector are kept.
+static frit_status add_dims(const frit_hf *hf, const char *folder, const json_t *config)
+{
+    const json_t *dims = json_object_get(config, "truncate_dim");
+    if (!dims || json_is_null(dims)) return FRIT_OK;
+    if (!json_is_integer(dims) || json_integer_value(dims) < 1 || json_integer_value(dims) > 1 << 24)
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s/config_sentence_transformers.json: truncate_dim is not a number from 1 to %d", folder,
+                              1 << 24);
+    const frit_value value = {.type = FRIT_VALUE_U32, .u = (uint64_t)json_integer_value(dims)};
+    return frit_meta_add(&hf->ckpt->meta, frit_str_of("frit.embed.dims"), value);
 }
 
 frit_status frit_hf_add_modules(const frit_hf *hf, const char *folder, const frit_checkpoint_options *options)
@@ -293,9 +328,10 @@ frit_status frit_hf_add_modules(const frit_hf *hf, const char *folder, const fri
     if (status == FRIT_OK && list) status = read_list(&m, list);
     if (status == FRIT_OK) status = frit_hf_load_object(folder, NULL, "config_sentence_transformers.json", &prompts);
     if (status == FRIT_OK && prompts) status = frit_hf_add_prompts(hf, folder, prompts);
-    if (status == FRIT_OK) status = frit_hf_load_object(folder, NULL, "sentence_bert_config.json", &text);
+    if (status == FRIT_OK && prompts) status = add_dims(hf, folder, prompts);
+    if (status == FRIT_OK) status = load_transformer(folder, &text);
     if (status == FRIT_OK && text) status = check_case(folder, text);
-    if (status == FRIT_OK && text) status = add_length(hf, folder, text);
+    if (status == FRIT_OK && (list || text)) status = add_length(hf, folder, text);
     json_decref(list);
     json_decref(prompts);
     json_decref(text);

@@ -63,6 +63,8 @@ static const struct {
     {"pooling_mode_lasttoken", "lasttoken", "last", LAST},
 };
 
+enum { MEAN_ROW = 2 };   // of modes
+
 typedef struct chosen {   // modes whose vectors are concatenated in this order
     size_t modes[FRIT_COUNT(modes)], n;
 } chosen;
@@ -78,7 +80,8 @@ static bool add_mode(chosen *c, const json_t *mode)
     return false;
 }
 
-// Current files have "pooling_mode": "mean", or a list of modes; older files have a flag for each mode.
+// Current files have "pooling_mode": "mean", or a list of modes; older files have a flag for each mode. Without either,
+// the package pools by mean.
 static bool find_modes(chosen *c, const json_t *config)
 {
     const json_t *mode = json_object_get(config, "pooling_mode"), *item;
@@ -90,6 +93,7 @@ static bool find_modes(chosen *c, const json_t *config)
         is_known = add_mode(c, mode);
     for (size_t i = 0; !mode && i < FRIT_COUNT(modes); i++)
         if (json_is_true(json_object_get(config, modes[i].flag))) c->modes[c->n++] = i;
+    if (!mode && c->n == 0) c->modes[c->n++] = MEAN_ROW;
     return is_known && c->n > 0;
 }
 

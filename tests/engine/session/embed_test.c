@@ -2,6 +2,7 @@
 // Embeddings: every pooling against hidden states computed by transformers, with any other work in the steps.
 #include "arch/golden.h"
 #include "support/classifier.h"
+#include "support/sentence_folder.h"
 
 #include "format/checkpoint.h"
 
@@ -245,6 +246,47 @@ static void scores_are_those_of_the_head(void **state)
     free(folder);
 }
 
+// Texts are cut as sentence-transformers does; the token after a text stays.
+static void a_folder_says_where_texts_and_vectors_end(void **state)
+{
+    (void)state;
+    enum { MOST = 6, DIMS = 5 };
+    static const char text[] = "Hello there, my friend of the garden.";
+    char *folder = sentence_folder("cut", "{\"max_seq_length\": 6}", "{\"truncate_dim\": 5}");
+    fixture f = {0};
+    frit_token tokens[64];
+    float wanted[DIMS];
+    size_t n, n_width;
+    frit_model_info info;
+    assert_ok(frit_model_open(&f.model, folder, NULL));
+    assert_ok(frit_engine_new(&f.engine, f.model, &(frit_engine_options){.n_ctx = 64}));
+    frit_model_get_info(f.model, &info);
+    assert_int_equal(info.n_embed_tokens, MOST);
+    assert_ok(frit_tokenize(f.model, text, strlen(text), FRIT_TEXT_SPECIAL, tokens, 64, &n));
+    assert_true(n > MOST + 2 && tokens[0] == SENTENCE_FIRST && tokens[n - 1] == SENTENCE_LAST);
+    const frit_embed_item whole = {.text = text, .n_bytes = strlen(text)};
+    frit_token cut[64];
+    memcpy(cut, tokens, sizeof cut);
+    cut[MOST - 1] = SENTENCE_LAST;
+    const frit_embed_item first = {.tokens = cut, .n_tokens = MOST};
+    assert_ok(frit_embed_texts(f.engine, &first, 1, NULL, keep, &got));
+    assert_int_equal(got.width, DIMS);
+    memcpy(wanted, got.values[0], sizeof wanted);
+    assert_ok(frit_embed_texts(f.engine, &whole, 1, NULL, keep, &got));
+    assert_memory_equal(got.values[0], wanted, sizeof wanted);
+    // a caller's limit counts if it is lower, and a caller's number of dimensions counts
+    assert_ok(frit_embed_cut(f.model, 100, tokens, &n));
+    assert_int_equal(n, MOST);
+    assert_memory_equal(tokens, cut, MOST * sizeof *cut);
+    assert_ok(frit_embed_cut(f.model, 3, tokens, &n));
+    assert_true(n == 3 && tokens[2] == SENTENCE_LAST);
+    assert_ok(frit_embed_width(f.model, &(frit_embed_options){.n_dims = 64}, &n_width));
+    assert_int_equal(n_width, 64);
+    frit_engine_free(f.engine);
+    frit_model_free(f.model);
+    free(folder);
+}
+
 static void bad_requests_are_refused(void **state)
 {
     (void)state;
@@ -282,6 +324,7 @@ int main(void)
         cmocka_unit_test(items_share_steps_and_change_nothing),
         cmocka_unit_test(decoders_give_their_last_state),
         cmocka_unit_test(scores_are_those_of_the_head),
+        cmocka_unit_test(a_folder_says_where_texts_and_vectors_end),
         cmocka_unit_test(bad_requests_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
