@@ -187,8 +187,9 @@ FRIT_API frit_status frit_engine_wait(frit_engine *engine, uint64_t step);
 // Keeps the device busy while the caller works: submits the next step, and waits for the step before it. So one step is
 // in flight when the function returns, and the caller reads the tokens of the one before. Where no device has a queue
 // (CPUs), or nothing can be submitted after the step in flight, the function waits for that step. *n_rows (n_rows may
-// be NULL) is the number of tokens that were submitted. Fails as frit_engine_step does; the tokens of all steps that
-// were in flight are queued again then.
+// be NULL) is the number of tokens that were submitted. Pictures for which sessions wait (frit_push_options.media) are
+// encoded in pieces, one beside each step; *n_rows is 0 while there is nothing else to do. Fails as frit_engine_step
+// does; the tokens of all steps that were in flight are queued again then.
 //
 //     for each session that generates:
 //         if (frit_session_has_picked(session)) {

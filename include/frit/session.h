@@ -60,11 +60,17 @@ typedef enum frit_output {
 // frit_engine_step or a call that waits for a step. Must not change sessions or start a step.
 typedef void (*frit_row_fn)(void *ctx, size_t i, const float *values, size_t n);
 
+typedef struct frit_media frit_media;   // a picture (media.h)
+
 typedef struct frit_push_options {
     frit_output output;
     frit_row_fn row;
     void *row_ctx;
-    uint64_t reserved[8];
+    // Pictures whose tokens are among those of the push (frit_media_prepare). The session encodes a picture before it
+    // runs these tokens, unless the cache has them. Read by frit_session_push only.
+    frit_media *const *media;   // [n_media]
+    size_t n_media;
+    uint64_t reserved[6];
 } frit_push_options;
 
 // Queues tokens, which run in the next steps. Queues nothing and returns FRIT_E_LIMIT if they exceed the context

@@ -504,12 +504,16 @@ class frit_push_options(Structure):
     output: int
     row: Any
     row_ctx: int | None
+    media: Any
+    n_media: int
     reserved: Any
     _fields_ = [
         ("output", c_int),
         ("row", frit_row_fn),
         ("row_ctx", c_void_p),
-        ("reserved", c_uint64 * 8),
+        ("media", POINTER(c_void_p)),
+        ("n_media", c_size_t),
+        ("reserved", c_uint64 * 6),
     ]
 
 class frit_shift_options(Structure):
@@ -641,10 +645,30 @@ class frit_image_limits(Structure):
 class frit_media_options(Structure):
     min_tokens: int
     max_tokens: int
+    salt: bytes | None
     reserved: Any
     _fields_ = [
         ("min_tokens", c_uint32),
         ("max_tokens", c_uint32),
+        ("salt", c_char_p),
+        ("reserved", c_uint64 * 7),
+    ]
+
+class frit_engine_media_options(Structure):
+    cache_bytes: int
+    reserved: Any
+    _fields_ = [
+        ("cache_bytes", c_uint64),
+        ("reserved", c_uint64 * 8),
+    ]
+
+class frit_engine_media_info(Structure):
+    n_encoded: int
+    cache_bytes: int
+    reserved: Any
+    _fields_ = [
+        ("n_encoded", c_uint64),
+        ("cache_bytes", c_uint64),
         ("reserved", c_uint64 * 8),
     ]
 
@@ -1294,8 +1318,12 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_image_get_size": (c_int, [c_void_p, POINTER(c_uint32), POINTER(c_uint32)]),
     "frit_image_pixels": (POINTER(c_uint8), [c_void_p]),
     "frit_media_new": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, POINTER(frit_media_options)]),
+    "frit_media_prepare": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, POINTER(frit_media_options)]),
+    "frit_media_bytes": (c_uint64, [c_void_p]),
     "frit_media_free": (None, [c_void_p]),
     "frit_media_tokens": (POINTER(c_int32), [c_void_p, POINTER(c_size_t)]),
+    "frit_engine_set_media": (c_int, [c_void_p, POINTER(frit_engine_media_options)]),
+    "frit_engine_get_media_info": (c_int, [c_void_p, POINTER(frit_engine_media_info)]),
     "frit_turn_new_with_media": (c_int, [POINTER(c_void_p), c_void_p, c_char_p, c_size_t, POINTER(c_void_p), c_size_t]),
     "frit_adapter_open": (c_int, [POINTER(c_void_p), c_void_p, c_char_p, POINTER(frit_adapter_options)]),
     "frit_adapter_free": (None, [c_void_p]),

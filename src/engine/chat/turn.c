@@ -124,12 +124,13 @@ static frit_status open_turn(frit_turn *turn, const json_t *request)
     return status;
 }
 
-// Keeps the pictures of a conversation.
+// Keeps the tokens of a conversation's pictures.
 static frit_status keep_media(frit_turn *turn, frit_media *const *media, size_t n_media)
 {
     turn->media = calloc(n_media + 1, sizeof *turn->media);
     if (!turn->media) return frit_fail_memory(n_media * sizeof *turn->media, "a turn of a chat");
-    for (; turn->n_media < n_media; turn->n_media++) turn->media[turn->n_media] = frit_media_ref(media[turn->n_media]);
+    for (; turn->n_media < n_media; turn->n_media++)
+        FRIT_TRY(frit_media_copy_tokens(&turn->media[turn->n_media], media[turn->n_media]));
     return FRIT_OK;
 }
 

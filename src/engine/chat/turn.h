@@ -18,6 +18,6 @@ struct frit_turn {
     frit_buf prompt;
     frit_spans untrusted;   // parts of the prompt that come from the conversation
     frit_parts *split;
-    frit_media **media;   // [n_media]: pictures of the conversation, in order; each holds a reference
+    frit_media **media;   // [n_media]: tokens of the conversation's pictures, in order
     size_t n_media;
 };

@@ -1,57 +1,53 @@
 // SPDX-License-Identifier: MIT
-// Pictures as parts of prompts: the processor cuts them into patches, the encoder makes features of these.
+// Pictures as parts of prompts, and the encoding of a picture in pieces.
 #include "engine/media/media.h"
 
-#include "base/grow.h"
-#include "base/sha256.h"
 #include "engine/media/anyres.h"
 #include "engine/media/encoder.h"
-#include "format/processor.h"
-#include "media/image.h"
+#include "engine/media/picture.h"
+#include "engine/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct frit_pictures {
-    frit_processor processor;
-    frit_token placeholder;
     frit_encoder *encoder;
+    // The picture that is being encoded; NULL: none.
+    frit_picture *picture;
+    float *patches;      // owned; NULL: the picture's own are used
+    const float *next;   // patches of the next tile
+    float *features;     // [n_features, width] of all tiles
+    float *to;           // features of the next tile
+    uint32_t n_tiles;    // encoded
+    int64_t n_features, n_left;
 };
 
 // ------------------------------------------------------------------------------- opening
 
-static frit_status open_processor(frit_pictures *pictures, const frit_model *model)
+static void drop_work(frit_pictures *pictures)
 {
-    bool found = false;
-    const char *path = model->info.path;
-    if (strcmp(model->ckpt->format, "safetensors") != 0)
-        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: pictures are read by models in Hugging Face folders only", path);
-    FRIT_TRY(frit_processor_open(&pictures->processor, &found, path));
-    if (!found) return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no processor of pictures", path);
-    pictures->placeholder = frit_vocab_find(&model->vocab, frit_str_of(pictures->processor.placeholder));
-    if (pictures->placeholder >= 0) return FRIT_OK;
-    return frit_fail_file(FRIT_E_FORMAT, "%s: the vocabulary has no token '%s', which stands for a picture", path,
-                          pictures->processor.placeholder);
+    frit_picture_unref(pictures->picture);
+    free(pictures->patches);
+    free(pictures->features);
+    *pictures = (frit_pictures){.encoder = pictures->encoder};
 }
 
 void frit_pictures_free(frit_pictures *pictures)
 {
     if (!pictures) return;
+    drop_work(pictures);
     frit_encoder_close(pictures->encoder);
     free(pictures);
 }
 
 static frit_status open_pictures(frit_engine *engine)
 {
-    const frit_model *model = engine->model;
+    const frit_picture_rules *rules;
     if (engine->pictures) return FRIT_OK;
-    if (!frit_arch_reads_media(model->arch, &model->hp))
-        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: models of the architecture '%s' read no pictures",
-                              model->info.path, model->arch->name);
+    FRIT_TRY(frit_model_get_picture_rules(engine->model, &rules));
     frit_pictures *pictures = calloc(1, sizeof *pictures);
     if (!pictures) return frit_fail_memory(sizeof *pictures, "the encoder of pictures");
-    frit_status status = open_processor(pictures, model);
-    if (status == FRIT_OK) status = frit_encoder_open(&pictures->encoder, engine, model->info.path);
+    const frit_status status = frit_encoder_open(&pictures->encoder, engine, engine->model->info.path);
     if (status != FRIT_OK) {
         frit_pictures_free(pictures);
         return status;
@@ -60,152 +56,248 @@ static frit_status open_pictures(frit_engine *engine)
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------- features and tokens
-
-// A picture whose tokens are being written: marks, and runs of soft tokens between them.
-typedef struct writing {
-    frit_engine *engine;
-    const frit_image *image;
-    frit_processor processor;   // the engine's, within the limits of the options
-    frit_picture_plan plan;
-    frit_media *media;
-    float *features;      // [plan.n_soft, width] of all tiles; NULL: not encoded yet
-    uint32_t n_written;   // soft tokens
-} writing;
-
-// Hashes what the features of a run depend on: the pixels, how they are prepared, and the run's first soft token.
-static void hash_run(const writing *w, uint8_t digest[32])
+frit_status frit_engine_set_media(frit_engine *engine, const frit_engine_media_options *options)
 {
-    frit_sha256 sum;
-    const frit_processor *p = &w->processor;
-    const double factors[] = {
-        p->rescales ? p->rescale : 1, p->normalizes, p->filter, p->n_bits, p->is_fused, p->is_bf16};
-    const uint32_t numbers[] = {w->image->width,    w->image->height, w->plan.out_width,
-                                w->plan.out_height, w->plan.n_tiles,  w->n_written};
-    frit_sha256_init(&sum);
-    frit_sha256_add(&sum, numbers, sizeof numbers);
-    frit_sha256_add(&sum, factors, sizeof factors);
-    frit_sha256_add(&sum, p->mean, sizeof p->mean);
-    frit_sha256_add(&sum, p->deviation, sizeof p->deviation);
-    frit_sha256_add(&sum, w->image->rgb, (size_t)w->image->width * w->image->height * 3);
-    frit_sha256_end(&sum, digest);
-}
-
-// Encodes n_features features of all tiles, one tile after the other.
-static frit_status encode_tiles(const writing *w, const float *patches, size_t n_features, float *features)
-{
-    frit_encoder *encoder = w->engine->pictures->encoder;
-    int64_t n_left = (int64_t)n_features;
-    for (uint32_t i = 0; i < w->plan.n_tiles; i++) {
-        const frit_grid tile = frit_plan_tile(&w->plan, &w->processor, i);
-        const frit_media_grid grid = {(int32_t)tile.rows, (int32_t)tile.columns};
-        frit_media_size size;
-        FRIT_TRY(frit_encoder_count(encoder, grid, &size));
-        n_left -= size.n_outs;
-        if (n_left < 0) break;
-        FRIT_TRY(frit_encoder_run(encoder, grid, patches, features));
-        patches += (size_t)tile.rows * tile.columns * w->plan.patch_values;
-        features += size.n_outs * frit_encoder_width(encoder);
-    }
-    if (n_left == 0) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED,
-                     "the model's processor expects %zu features of this picture, and its encoder gives another number",
-                     n_features);
-}
-
-// Encodes the tiles, and puts their features together.
-static frit_status encode_anyres(const writing *w, const float *patches)
-{
-    const frit_encoder *encoder = w->engine->pictures->encoder;
-    const float *newline = frit_encoder_newline(encoder);
-    const size_t width = (size_t)frit_encoder_width(encoder);
-    const size_t n = (size_t)w->plan.n_tiles * frit_plan_tile_soft(&w->plan, &w->processor, 0);
-    if (!newline) return frit_fail(FRIT_E_FORMAT, "the model has no image_newline, which ends the rows of a picture");
-    float *tiles = calloc(n * width, sizeof *tiles);
-    if (!tiles) return frit_fail_memory(n * width * sizeof *tiles, "the tiles of a picture");
-    const frit_status status = encode_tiles(w, patches, n, tiles);
-    if (status == FRIT_OK) frit_anyres_join(&w->plan, tiles, newline, width, w->features);
-    free(tiles);
-    return status;
-}
-
-// Cuts the picture into patches and encodes all of its tiles.
-static frit_status encode(writing *w)
-{
-    const size_t n = (size_t)w->plan.n_patches * w->plan.patch_values;
-    const frit_encoder *encoder = w->engine->pictures->encoder;
-    const size_t n_features = (size_t)w->plan.n_soft * (size_t)frit_encoder_width(encoder);
-    if (w->plan.patch_values != (uint32_t)frit_encoder_patch_width(encoder))
-        return frit_fail(FRIT_E_FORMAT, "the model's processor cuts patches of %u numbers, its encoder reads %lld",
-                         w->plan.patch_values, (long long)frit_encoder_patch_width(encoder));
-    float *patches = calloc(n, sizeof *patches);
-    w->features = calloc(n_features, sizeof *w->features);
-    frit_status status =
-        patches && w->features ? FRIT_OK : frit_fail_memory((n + n_features) * sizeof(float), "a picture");
-    if (status == FRIT_OK) status = frit_processor_patches(&w->processor, &w->plan, w->image, patches);
-    if (status == FRIT_OK)
-        status = w->processor.rule == FRIT_RULE_ANYRES ? encode_anyres(w, patches)
-                                                       : encode_tiles(w, patches, w->plan.n_soft, w->features);
-    free(patches);
-    return status;
-}
-
-// Makes the run of the next n features, or takes the one that a session or another picture still has.
-static frit_status make_run(writing *w, uint32_t n, frit_soft_run **out)
-{
-    uint8_t digest[32];
-    const bool has_axes = frit_has_rope_axes(&w->engine->hp);
-    const int32_t columns = (int32_t)(has_axes ? w->plan.tile_patches.columns / w->processor.merge : n);
-    hash_run(w, digest);
-    *out = frit_soft_run_find(w->engine, digest);
-    if (*out) return FRIT_OK;
-    if (has_axes && n != w->plan.n_soft)
-        return frit_fail(FRIT_E_UNSUPPORTED, "a picture of %u tiles, expected one for a model with M-RoPE",
-                         w->plan.n_tiles);
-    if (!w->features) FRIT_TRY(encode(w));
-    const int64_t width = frit_encoder_width(w->engine->pictures->encoder);
-    return frit_soft_run_new(out, w->engine, w->features + w->n_written * width, (int32_t)n / columns, columns,
-                             (int32_t)width, digest, has_axes);
-}
-
-static frit_status add_tokens(frit_media *media, const frit_token *tokens, size_t n)
-{
-    FRIT_TRY(FRIT_GROW(media->tokens, media->capacity, media->n + n, "the tokens of a picture"));
-    memcpy(media->tokens + media->n, tokens, n * sizeof *tokens);
-    media->n += n;
+    FRIT_REQUIRE(engine);
+    FRIT_REQUIRE_UNUSED(options);
+    FRIT_TRY(open_pictures(engine));
+    frit_soft_set_cache(engine, options ? options->cache_bytes : 0);
     return FRIT_OK;
 }
 
-// Adds a part of what replaces the placeholder: a mark, or n_soft soft tokens.
-static frit_status add_part(void *ctx, const char *text, uint32_t n_soft)
+frit_status frit_engine_get_media_info(const frit_engine *engine, frit_engine_media_info *info)
 {
-    writing *w = ctx;
-    frit_media *media = w->media;
-    if (text) {
-        frit_token marks[2 * FRIT_MARK_BYTES];
-        size_t n;
-        FRIT_TRY(
-            frit_tokenize(w->engine->model, text, strlen(text), FRIT_TEXT_PARSE_SPECIAL, marks, FRIT_COUNT(marks), &n));
-        return add_tokens(media, marks, n);
-    }
-    FRIT_TRY(FRIT_GROW(media->runs, media->runs_capacity, media->n_runs + 1, "the features of a picture"));
-    FRIT_TRY(make_run(w, n_soft, &media->runs[media->n_runs]));
-    w->n_written += n_soft;
-    return add_tokens(media, media->runs[media->n_runs++]->ids, n_soft);
+    FRIT_REQUIRE(engine);
+    FRIT_REQUIRE(info);
+    *info = (frit_engine_media_info){.n_encoded = engine->soft.n_encoded, .cache_bytes = engine->soft.idle_bytes};
+    return FRIT_OK;
 }
 
-static frit_status make_media(frit_media *media, frit_engine *engine, const frit_image *image,
-                              const frit_media_options *options)
+// ------------------------------------------------------------------------------- encoding
+
+// Features that the encoder gives of all tiles.
+static uint32_t count_features(const frit_picture *picture)
 {
-    writing w = {.engine = engine, .image = image, .media = media};
-    FRIT_TRY(open_pictures(engine));
-    w.processor = engine->pictures->processor;
-    if (options) frit_processor_limit(&w.processor, options->min_tokens, options->max_tokens);
-    FRIT_TRY(frit_processor_plan(&w.plan, &w.processor, image->width, image->height));
-    media->placeholder = engine->pictures->placeholder;
-    const frit_status status = frit_processor_marks(&w.processor, &w.plan, add_part, &w);
-    free(w.features);
+    const frit_picture_plan *plan = &picture->plan;
+    return picture->processor.rule == FRIT_RULE_ANYRES
+               ? plan->n_tiles * frit_plan_tile_soft(plan, &picture->processor, 0)
+               : plan->n_soft;
+}
+
+static frit_status begin(frit_pictures *pictures, frit_picture *picture)
+{
+    const size_t n = (size_t)picture->plan.n_patches * picture->plan.patch_values;
+    pictures->n_features = pictures->n_left = count_features(picture);
+    const size_t n_features = (size_t)pictures->n_features * (size_t)frit_encoder_width(pictures->encoder);
+    if (picture->processor.rule == FRIT_RULE_ANYRES && !frit_encoder_newline(pictures->encoder))
+        return frit_fail(FRIT_E_FORMAT, "the model has no image_newline, which ends the rows of a picture");
+    if (picture->plan.patch_values != (uint32_t)frit_encoder_patch_width(pictures->encoder))
+        return frit_fail(FRIT_E_FORMAT, "the model's processor cuts patches of %u numbers, its encoder reads %lld",
+                         picture->plan.patch_values, (long long)frit_encoder_patch_width(pictures->encoder));
+    pictures->picture = frit_picture_ref(picture);
+    if (!picture->patches) pictures->patches = calloc(n, sizeof *pictures->patches);
+    pictures->features = calloc(n_features, sizeof *pictures->features);
+    if (!pictures->features || (!picture->patches && !pictures->patches))
+        return frit_fail_memory((n + n_features) * sizeof(float), "a picture");
+    pictures->next = picture->patches ? picture->patches : pictures->patches;
+    pictures->to = pictures->features;
+    if (picture->patches) return FRIT_OK;
+    return frit_processor_patches(&picture->processor, &picture->plan, picture->image, pictures->patches);
+}
+
+static frit_status encode_tile(frit_pictures *pictures)
+{
+    const frit_picture *picture = pictures->picture;
+    const frit_grid tile = frit_plan_tile(&picture->plan, &picture->processor, pictures->n_tiles);
+    const frit_media_grid grid = {(int32_t)tile.rows, (int32_t)tile.columns};
+    frit_media_size size;
+    FRIT_TRY(frit_encoder_count(pictures->encoder, grid, &size));
+    pictures->n_left -= size.n_outs;
+    pictures->n_tiles++;
+    if (pictures->n_left >= 0) {
+        FRIT_TRY(frit_encoder_run(pictures->encoder, grid, pictures->next, pictures->to));
+        pictures->next += (size_t)tile.rows * tile.columns * picture->plan.patch_values;
+        pictures->to += size.n_outs * frit_encoder_width(pictures->encoder);
+    }
+    if (pictures->n_left == 0 || (pictures->n_left > 0 && pictures->n_tiles < picture->plan.n_tiles)) return FRIT_OK;
+    return frit_fail(
+        FRIT_E_UNSUPPORTED,
+        "the model's processor expects %lld features of this picture, and its encoder gives another number",
+        (long long)pictures->n_features);
+}
+
+// Puts the features of tiles together where the text has them in another form. They stay as they are otherwise.
+static frit_status join_tiles(frit_pictures *pictures)
+{
+    const frit_picture *picture = pictures->picture;
+    const size_t width = (size_t)frit_encoder_width(pictures->encoder), n = (size_t)picture->plan.n_soft * width;
+    if (picture->processor.rule != FRIT_RULE_ANYRES) return FRIT_OK;
+    float *joined = calloc(n, sizeof *joined);
+    if (!joined) return frit_fail_memory(n * sizeof *joined, "the features of a picture");
+    frit_anyres_join(&picture->plan, pictures->features, frit_encoder_newline(pictures->encoder), width, joined);
+    free(pictures->features);
+    pictures->features = joined;
+    return FRIT_OK;
+}
+
+// Gives the runs of the engine their features. Other pictures with the same content have the same runs.
+static frit_status give_features(frit_engine *engine)
+{
+    const frit_pictures *pictures = engine->pictures;
+    const int64_t width = frit_encoder_width(pictures->encoder);
+    for (size_t i = 0; i < pictures->picture->n_runs; i++) {
+        const frit_picture_run *own = &pictures->picture->runs[i];
+        frit_soft_run *run = frit_soft_run_find(engine, own->digest);
+        const frit_status status =
+            run && !run->features ? frit_soft_run_fill(run, pictures->features + own->first * width) : FRIT_OK;
+        frit_soft_run_unref(run);
+        FRIT_TRY(status);
+    }
+    engine->soft.n_encoded++;
+    return FRIT_OK;
+}
+
+// Runs the next piece of the encoding of a picture, which takes the place of another one.
+static frit_status encode_piece(frit_engine *engine, frit_picture *picture)
+{
+    frit_pictures *pictures = engine->pictures;
+    const bool is_begun =
+        pictures->picture && memcmp(pictures->picture->digest, picture->digest, sizeof picture->digest) == 0;
+    frit_status status = FRIT_OK;
+    if (!is_begun) {
+        drop_work(pictures);
+        status = begin(pictures, picture);
+    }
+    if (status == FRIT_OK) status = encode_tile(pictures);
+    const bool is_done = status == FRIT_OK && pictures->n_left == 0;
+    if (is_done) status = join_tiles(pictures);
+    if (is_done && status == FRIT_OK) status = give_features(engine);
+    if (is_done || status != FRIT_OK) drop_work(pictures);
     return status;
+}
+
+// ------------------------------------------------------------------------------- pictures that sessions wait for
+
+static bool awaits(const frit_session *session, const frit_picture *picture)
+{
+    const frit_soft_run *run = frit_session_soft_awaits(session);
+    return run && memcmp(run->picture->digest, picture->digest, sizeof picture->digest) == 0;
+}
+
+// The picture that is encoded next: one that was begun, or that of the first session that waits.
+static frit_picture *choose_picture(const frit_engine *engine)
+{
+    frit_picture *begun = engine->pictures ? engine->pictures->picture : NULL, *first = NULL;
+    for (const frit_session *s = engine->sessions; s; s = s->next) {
+        const frit_soft_run *run = frit_session_soft_awaits(s);
+        if (run && !first) first = run->picture;
+        if (begun && awaits(s, begun)) return begun;
+    }
+    return first;
+}
+
+bool frit_media_advance(frit_engine *engine)
+{
+    frit_picture *picture = choose_picture(engine);
+    if (!picture) {
+        if (engine->pictures) drop_work(engine->pictures);   // the sessions that waited are gone
+        return false;
+    }
+    frit_picture_ref(picture);
+    frit_status status = open_pictures(engine);
+    if (status == FRIT_OK) status = encode_piece(engine, picture);
+    for (frit_session *s = engine->sessions; s && status != FRIT_OK; s = s->next)
+        if (awaits(s, picture)) frit_session_fail(s, status);
+    frit_picture_unref(picture);
+    return true;
+}
+
+// ------------------------------------------------------------------------------- pictures of an engine
+
+static frit_status enter_picture(frit_soft_run **runs, size_t *n_runs, frit_engine *engine, frit_picture *picture)
+{
+    const bool has_axes = frit_has_rope_axes(&engine->hp);
+    for (size_t i = 0; i < picture->n_runs; i++) {
+        const frit_picture_run *own = &picture->runs[i];
+        runs[*n_runs] = frit_soft_run_find(engine, own->digest);
+        if (!runs[*n_runs]) {
+            const int32_t columns =
+                (int32_t)(has_axes ? picture->plan.tile_patches.columns / picture->processor.merge : own->n);
+            if (has_axes && own->n != picture->plan.n_soft)
+                return frit_fail(FRIT_E_UNSUPPORTED, "a picture of %u tiles, expected one for a model with M-RoPE",
+                                 picture->plan.n_tiles);
+            FRIT_TRY(frit_soft_run_new(&runs[*n_runs], engine, NULL, (int32_t)own->n / columns, columns,
+                                       (int32_t)frit_encoder_width(engine->pictures->encoder), own->digest, has_axes));
+            runs[*n_runs]->picture = frit_picture_ref(picture);
+        }
+        ++*n_runs;
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_media_enter(frit_soft_run ***runs, size_t *n_runs, frit_engine *engine, frit_media *const *media,
+                             size_t n_media)
+{
+    size_t n = 0;
+    *n_runs = 0;
+    *runs = NULL;
+    FRIT_TRY(open_pictures(engine));
+    for (size_t i = 0; i < n_media; i++) n += media[i]->picture->n_runs;
+    *runs = calloc(n + 1, sizeof **runs);
+    if (!*runs) return frit_fail_memory(n * sizeof **runs, "pictures");
+    frit_status status = FRIT_OK;
+    for (size_t i = 0; i < n_media && status == FRIT_OK; i++)
+        status = enter_picture(*runs, n_runs, engine, media[i]->picture);
+    if (status == FRIT_OK) return FRIT_OK;
+    frit_media_leave(*runs, *n_runs);
+    *runs = NULL;
+    *n_runs = 0;
+    return status;
+}
+
+void frit_media_leave(frit_soft_run **runs, size_t n_runs)
+{
+    for (size_t i = 0; i < n_runs; i++) frit_soft_run_unref(runs[i]);
+    free(runs);
+}
+
+static frit_status check_options(const frit_media_options *options)
+{
+    FRIT_REQUIRE_UNUSED(options);
+    if (!options || options->max_tokens == 0 || options->min_tokens <= options->max_tokens) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "a picture of at least %u and at most %u tokens", options->min_tokens,
+                     options->max_tokens);
+}
+
+frit_status frit_media_prepare(frit_media **out, const frit_model *model, const frit_image *image,
+                               const frit_media_options *options)
+{
+    FRIT_REQUIRE(out);
+    *out = NULL;
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE(image);
+    FRIT_TRY(check_options(options));
+    frit_media *media = calloc(1, sizeof *media);
+    if (!media) return frit_fail_memory(sizeof *media, "a picture");
+    const frit_status status = frit_picture_new(&media->picture, model, image, options);
+    if (status != FRIT_OK) {
+        frit_media_free(media);
+        return status;
+    }
+    media->tokens = media->picture->tokens;
+    media->n = media->picture->n;
+    media->placeholder = media->picture->placeholder;
+    *out = media;
+    return FRIT_OK;
+}
+
+// Encodes the picture until its runs have features.
+static frit_status encode_now(frit_engine *engine, frit_media *media)
+{
+    FRIT_TRY(frit_media_enter(&media->runs, &media->n_runs, engine, &media, 1));
+    for (size_t i = 0; i < media->n_runs; i++)
+        while (!media->runs[i]->features) FRIT_TRY(encode_piece(engine, media->picture));
+    return FRIT_OK;
 }
 
 frit_status frit_media_new(frit_media **out, frit_engine *engine, const frit_image *image,
@@ -215,15 +307,10 @@ frit_status frit_media_new(frit_media **out, frit_engine *engine, const frit_ima
     *out = NULL;
     FRIT_REQUIRE(engine);
     FRIT_REQUIRE(image);
-    FRIT_REQUIRE_UNUSED(options);
-    if (options && options->max_tokens > 0 && options->min_tokens > options->max_tokens)
-        return frit_fail(FRIT_E_INVALID, "a picture of at least %u and at most %u tokens", options->min_tokens,
-                         options->max_tokens);
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a picture cannot be encoded from within a row function");
-    frit_media *media = calloc(1, sizeof *media);
-    if (!media) return frit_fail_memory(sizeof *media, "a picture");
-    media->n_refs = 1;
-    const frit_status status = make_media(media, engine, image, options);
+    frit_media *media;
+    FRIT_TRY(frit_media_prepare(&media, engine->model, image, options));
+    const frit_status status = encode_now(engine, media);
     if (status != FRIT_OK) {
         frit_media_free(media);
         return status;
@@ -232,19 +319,38 @@ frit_status frit_media_new(frit_media **out, frit_engine *engine, const frit_ima
     return FRIT_OK;
 }
 
-frit_media *frit_media_ref(frit_media *media)
+frit_status frit_media_copy_tokens(frit_media **out, const frit_media *media)
 {
-    media->n_refs++;
-    return media;
+    *out = calloc(1, sizeof **out);
+    frit_token *tokens = calloc(media->n + 1, sizeof *tokens);
+    if (!*out || !tokens) {
+        free(*out);
+        free(tokens);
+        *out = NULL;
+        return frit_fail_memory(media->n * sizeof *tokens, "the tokens of a picture");
+    }
+    memcpy(tokens, media->tokens, media->n * sizeof *tokens);
+    **out = (frit_media){.tokens = tokens, .own_tokens = tokens, .n = media->n, .placeholder = media->placeholder};
+    return FRIT_OK;
 }
 
 void frit_media_free(frit_media *media)
 {
-    if (!media || --media->n_refs > 0) return;
-    for (size_t i = 0; i < media->n_runs; i++) frit_soft_run_unref(media->runs[i]);
-    free(media->runs);
-    free(media->tokens);
+    if (!media) return;
+    frit_media_leave(media->runs, media->n_runs);
+    frit_picture_unref(media->picture);
+    free(media->own_tokens);
     free(media);
+}
+uint64_t frit_media_bytes(const frit_media *media)
+{
+    FRIT_REQUIRE_OR(0, media);
+    const frit_picture *picture = media->picture;
+    uint64_t n_bytes = media->n * sizeof *media->tokens;
+    if (picture && picture->image) n_bytes += (uint64_t)picture->image->width * picture->image->height * 3;
+    if (picture && picture->patches)
+        n_bytes += (uint64_t)picture->plan.n_patches * picture->plan.patch_values * sizeof(float);
+    return n_bytes;
 }
 
 const frit_token *frit_media_tokens(const frit_media *media, size_t *n_tokens)

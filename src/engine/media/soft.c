@@ -5,6 +5,7 @@
 #include "base/grow.h"
 #include "base/sha256.h"
 #include "engine/engine.h"
+#include "engine/media/picture.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 // ------------------------------------------------------------------------------- runs
 
 // The id of row i: 30 bits of a hash, so that different pictures have different ids.
-static frit_token soft_id(const uint8_t digest[32], int32_t i)
+frit_token frit_soft_id(const uint8_t digest[32], int32_t i)
 {
     uint8_t hash[32];
     frit_sha256 sum;
@@ -29,6 +30,7 @@ static frit_token soft_id(const uint8_t digest[32], int32_t i)
 
 static void free_run(frit_soft_run *run)
 {
+    frit_picture_unref(run->picture);
     free(run->ids);
     free(run->features);
     free(run->places);
@@ -53,23 +55,43 @@ frit_status frit_soft_run_new(frit_soft_run **out, frit_engine *engine, const fl
     *run = (frit_soft_run){.engine = engine, .n_refs = 1, .n_tokens = (int32_t)n_tokens, .width = n};
     run->n_positions = !has_axes ? (int32_t)n_tokens : height > width ? height : width;
     run->ids = calloc(n_tokens, sizeof *run->ids);
-    run->features = calloc(n_tokens * (size_t)n, sizeof *run->features);
     run->places = has_axes ? calloc(n_tokens, sizeof *run->places) : NULL;
-    const bool fits = run->ids && run->features && (run->places || !has_axes);
-    const frit_status status =
-        fits ? enter(run) : frit_fail_memory(n_tokens * (size_t)n * sizeof *features, "the features of a picture");
+    const bool fits = run->ids && (run->places || !has_axes);
+    frit_status status = fits ? FRIT_OK : frit_fail_memory(n_tokens * sizeof *run->places, "the tokens of a picture");
+    if (status == FRIT_OK && features) status = frit_soft_run_fill(run, features);
+    if (status == FRIT_OK) status = enter(run);
     if (status != FRIT_OK) {
         free_run(run);
         return status;
     }
     memcpy(run->digest, digest, sizeof run->digest);
-    memcpy(run->features, features, n_tokens * (size_t)n * sizeof *features);
     for (int32_t i = 0; i < run->n_tokens; i++) {
-        run->ids[i] = soft_id(digest, i);
+        run->ids[i] = frit_soft_id(digest, i);
         if (has_axes) run->places[i][1] = i / width, run->places[i][2] = i % width;
     }
     *out = run;
     return FRIT_OK;
+}
+
+frit_status frit_soft_run_fill(frit_soft_run *run, const float *features)
+{
+    const size_t n = (size_t)run->n_tokens * (size_t)run->width;
+    run->features = calloc(n, sizeof *run->features);
+    if (!run->features) return frit_fail_memory(n * sizeof *features, "the features of a picture");
+    memcpy(run->features, features, n * sizeof *features);
+    frit_picture_unref(run->picture);
+    run->picture = NULL;
+    return FRIT_OK;
+}
+
+static uint64_t bytes_of(const frit_soft_run *run)
+{
+    return (uint64_t)run->n_tokens * (uint64_t)run->width * sizeof *run->features;
+}
+
+static void ref_run(frit_soft_run *run)
+{
+    if (run->n_refs++ == 0) run->engine->soft.idle_bytes -= bytes_of(run);
 }
 
 frit_soft_run *frit_soft_run_find(const frit_engine *engine, const uint8_t digest[32])
@@ -77,24 +99,57 @@ frit_soft_run *frit_soft_run_find(const frit_engine *engine, const uint8_t diges
     for (size_t i = 0; i < engine->soft.n; i++) {
         frit_soft_run *run = engine->soft.list[i];
         if (memcmp(run->digest, digest, sizeof run->digest) != 0) continue;
-        run->n_refs++;
+        ref_run(run);
         return run;
     }
     return NULL;
 }
 
-void frit_soft_run_unref(frit_soft_run *run)
+static void remove_run(frit_soft_run *run)
 {
-    if (!run || --run->n_refs > 0) return;
     frit_soft_runs *all = run->engine ? &run->engine->soft : NULL;
     for (size_t i = 0; all && i < all->n; i++)
         if (all->list[i] == run) all->list[i--] = all->list[--all->n];
     free_run(run);
 }
 
+// Frees the least recently used runs without references until the others fit.
+static void evict_runs(frit_soft_runs *all)
+{
+    while (all->idle_bytes > all->cache_bytes) {
+        frit_soft_run *oldest = NULL;
+        for (size_t i = 0; i < all->n; i++) {
+            frit_soft_run *run = all->list[i];
+            if (run->n_refs == 0 && (!oldest || run->used_at < oldest->used_at)) oldest = run;
+        }
+        all->idle_bytes -= bytes_of(oldest);
+        remove_run(oldest);
+    }
+}
+
+void frit_soft_run_unref(frit_soft_run *run)
+{
+    if (!run || --run->n_refs > 0) return;
+    if (!run->engine || !run->features || run->engine->soft.cache_bytes == 0) {
+        remove_run(run);
+        return;
+    }
+    frit_soft_runs *all = &run->engine->soft;
+    run->used_at = ++all->clock;
+    all->idle_bytes += bytes_of(run);
+    evict_runs(all);
+}
+
+void frit_soft_set_cache(frit_engine *engine, uint64_t n_bytes)
+{
+    engine->soft.cache_bytes = n_bytes;
+    evict_runs(&engine->soft);
+}
+
 void frit_soft_runs_free(frit_engine *engine)
 {
     frit_soft_runs *all = &engine->soft;
+    frit_soft_set_cache(engine, 0);
     for (size_t i = 0; i < all->n; i++) all->list[i]->engine = NULL;
     free(all->list);
     *all = (frit_soft_runs){0};
@@ -166,7 +221,7 @@ void frit_session_soft_take(frit_session *session, const frit_token *tokens, siz
     for (size_t i = 0; i < n; i++) {
         if (tokens[i] < FRIT_FIRST_SOFT) continue;
         frit_soft_run *run = find_run(session->engine, tokens + i, n - i);
-        run->n_refs++;
+        ref_run(run);
         session->soft.items[session->soft.n++] = (frit_soft_item){run, session->n_tokens + i};
         i += (size_t)run->n_tokens - 1;
     }
@@ -178,6 +233,16 @@ static const frit_soft_item *find_item(const frit_session *session, size_t i)
     for (size_t k = 0; k < session->soft.n; k++) {
         const frit_soft_item *item = &session->soft.items[k];
         if (i >= item->first && i - item->first < (size_t)item->run->n_tokens) return item;
+    }
+    return NULL;
+}
+
+frit_soft_run *frit_session_soft_awaits(const frit_session *session)
+{
+    if (session->failure.status != FRIT_OK || session->prefix.is_reading) return NULL;
+    for (size_t k = 0; k < session->soft.n; k++) {
+        const frit_soft_item *item = &session->soft.items[k];
+        if (!item->run->features && item->first + (size_t)item->run->n_tokens > session->n_done) return item->run;
     }
     return NULL;
 }
@@ -198,7 +263,7 @@ frit_status frit_session_soft_copy(frit_session *to, const frit_session *from)
     FRIT_TRY(FRIT_GROW(to->soft.items, to->soft.capacity, from->soft.n, "a session's pictures"));
     for (size_t k = 0; k < from->soft.n; k++) {
         to->soft.items[k] = from->soft.items[k];
-        to->soft.items[k].run->n_refs++;
+        ref_run(to->soft.items[k].run);
     }
     to->soft.n = from->soft.n;
     return FRIT_OK;

@@ -13,16 +13,20 @@
 
 #include <stdbool.h>
 
+typedef struct frit_picture frit_picture;   // media/picture.h
+
 enum { FRIT_FIRST_SOFT = 1 << 30, FRIT_ROPE_AXES = 3 };
 
-typedef struct frit_soft_run {   // consecutive soft tokens; immutable, with a reference count
+typedef struct frit_soft_run {   // consecutive soft tokens, with a reference count
     frit_engine *engine;         // that knows it; NULL: the engine was freed
-    int32_t n_refs;
-    uint8_t digest[32];   // of the content
+    int32_t n_refs;              // 0: the run is kept for later
+    uint64_t used_at;            // the engine's clock when the last reference ended
+    frit_picture *picture;       // that gives the features; NULL: they are there
+    uint8_t digest[32];          // of the content
     int32_t n_tokens, width;
     int32_t n_positions;                 // rotary positions that it takes; n_tokens without M-RoPE
     frit_token *ids;                     // [n_tokens]
-    float *features;                     // [n_tokens, width]
+    float *features;                     // [n_tokens, width]; NULL: not encoded yet
     int32_t (*places)[FRIT_ROPE_AXES];   // [n_tokens]: rotary positions after the run's first; NULL: no M-RoPE
 } frit_soft_run;
 
@@ -30,15 +34,23 @@ typedef struct frit_soft_runs {   // the runs of an engine; its thread alone use
     frit_soft_run **list;         // [n]
     size_t n, capacity;
     float *rows;   // [n_batch]: the input of a step with soft tokens; NULL: no session had any
+    // Runs without references stay as long as their features have cache_bytes together; the least recently used are
+    // freed.
+    uint64_t cache_bytes, idle_bytes, clock;
+    uint64_t n_encoded;   // pictures
 } frit_soft_runs;
 
+// Returns the id of token i of a run.
+frit_token frit_soft_id(const uint8_t digest[32], int32_t i);
 // Makes a run of height x width features of n numbers. `digest` is a hash of the content. With `has_axes` features
-// rotate by their row and column.
+// rotate by their row and column. features NULL: they come by frit_soft_run_fill, from a picture that the caller sets.
 frit_status frit_soft_run_new(frit_soft_run **out, frit_engine *engine, const float *features, int32_t height,
                               int32_t width, int32_t n, const uint8_t digest[32], bool has_axes);
+frit_status frit_soft_run_fill(frit_soft_run *run, const float *features);
 // Returns another reference to the run with this content, or NULL.
 frit_soft_run *frit_soft_run_find(const frit_engine *engine, const uint8_t digest[32]);
-void frit_soft_run_unref(frit_soft_run *run);    // NULL is allowed
+void frit_soft_run_unref(frit_soft_run *run);   // NULL is allowed
+void frit_soft_set_cache(frit_engine *engine, uint64_t n_bytes);
 void frit_soft_runs_free(frit_engine *engine);   // runs that are still referenced stay, without an engine
 
 typedef struct frit_soft_item {   // a run in a session
@@ -56,6 +68,9 @@ typedef struct frit_session_soft {
 frit_status frit_session_soft_reserve(frit_session *session, const frit_token *tokens, size_t n);
 // Takes the runs among n tokens that are appended to the session, after frit_session_soft_reserve.
 void frit_session_soft_take(frit_session *session, const frit_token *tokens, size_t n);
+// Returns a run that has no features yet and is among the session's queued tokens; NULL: none. A session waits until
+// all its features are there, so that its rows do not depend on what other sessions had encoded.
+frit_soft_run *frit_session_soft_awaits(const frit_session *session);
 // Rotary position of token i of the session.
 int32_t frit_session_rotary(const frit_session *session, size_t i);
 frit_status frit_session_soft_copy(frit_session *to, const frit_session *from);

@@ -296,6 +296,7 @@ static frit_status open_opening(frit_model **out, opening o)
     model->log = (frit_log){o.options->log, o.options->log_ctx};
     frit_status status = frit_stores_new(&model->stores);
     if (status == FRIT_OK) status = frit_lock_new(&model->trie_lock);
+    if (status == FRIT_OK) status = frit_lock_new(&model->media_lock);
     if (status == FRIT_OK) status = frit_fail_in(o.path, open_model(&o));   // errors from below name keys and tensors
     if (status != FRIT_OK) {
         frit_model_free(model);
@@ -371,6 +372,8 @@ void frit_model_free(frit_model *model)
         free(model->tries[i].pieces);
     }
     frit_lock_free(model->trie_lock);
+    frit_lock_free(model->media_lock);
+    free(model->picture_rules);
     frit_checkpoint_close(model->ckpt);
     frit_arena_free(&model->arena);
     free(model);

@@ -35,6 +35,8 @@ struct frit_model {
     bool floats_coarse;   // engines may round the inputs of products with floats; for sampled texts and covariance
     bool fp8_inputs;      // engines may round the inputs of products with fp8_128 weights to fp8
     bool loads_late;      // engines load weights when a plan is made, because few layers run
+    frit_lock *media_lock;
+    struct frit_picture_rules *picture_rules;   // how pictures become tokens; NULL: not read yet (media/picture.h)
     frit_lock *trie_lock;
     // Prefix trees of the vocabulary for grammars, made when first needed (model_grammar.c). In [1] and [2] marks of
     // reasoning and calls are texts, for `chat` and `tool_chat`.

@@ -237,7 +237,7 @@ frit_status frit_engine_advance(frit_engine *engine, int32_t *n_rows)
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
     frit_ahead_cancel(engine);
     const bool is_busy = engine->flights.n_submitted > engine->flights.n_completed;
-    if (!is_busy || !should_wait_first(engine)) FRIT_TRY(frit_engine_submit(engine, &step, &n));
+    if (!is_busy || !should_wait_first(engine)) FRIT_TRY(frit_flight_submit(engine, true, false, &step, &n));
     if (n_rows) *n_rows = n;
     const bool is_full = engine->flights.n_submitted - engine->flights.n_completed >= frit_flight_most(engine);
     if (step > 0 && !is_full && frit_ahead_has_queue(engine)) return FRIT_OK;   // the next call submits another step

@@ -191,8 +191,16 @@ static frit_status start_step(frit_engine *engine, frit_flight *flight)
     return FRIT_OK;
 }
 
-// Submits a step. If it divides, sessions that generate are divided among the steps in flight.
-static frit_status submit(frit_engine *engine, bool divides, uint64_t *step, int32_t *n_rows)
+// Chooses the rows of the step, and runs a piece of a picture for which a session waits: after sessions have looked for
+// their tokens in the cache.
+static void schedule(frit_engine *engine, bool waits_for_pictures)
+{
+    frit_schedule(engine);
+    while (frit_media_advance(engine) && waits_for_pictures && engine->step->n_rows == 0) frit_schedule(engine);
+}
+
+frit_status frit_flight_submit(frit_engine *engine, bool divides, bool waits_for_pictures, uint64_t *step,
+                               int32_t *n_rows)
 {
     frit_ahead_cancel(engine);
     if (must_deliver_first(engine)) FRIT_TRY(frit_flight_wait_all(engine));
@@ -205,7 +213,7 @@ static frit_status submit(frit_engine *engine, bool divides, uint64_t *step, int
     engine->step->prefill =
         flight_of(engine, engine->flights.n_submitted)->step.prefill;   // row classes of steps alternate
     FRIT_TRY(frit_step_reserve_picks(engine));
-    frit_schedule(engine);
+    schedule(engine, waits_for_pictures);
     if (flight->step.n_rows == 0 && engine->flights.n_completed < engine->flights.n_submitted &&
         frit_schedule_waiting(engine) > 0) {
         FRIT_TRY(frit_flight_wait_all(engine));   // completed steps may release pages that sessions wait for
@@ -225,7 +233,7 @@ frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_r
     if (step) *step = 0;
     if (n_rows) *n_rows = 0;
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
-    return submit(engine, true, step, n_rows);
+    return frit_flight_submit(engine, true, true, step, n_rows);
 }
 
 // The status of a completed step; FRIT_OK for a step that is too old to be known.
@@ -276,7 +284,7 @@ frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)
     frit_ahead_cancel(engine);
     FRIT_TRY(frit_flight_wait_all(engine));
     int32_t n = 0;
-    FRIT_TRY(submit(engine, false, &step, &n));
+    FRIT_TRY(frit_flight_submit(engine, false, true, &step, &n));
     if (step > 0) FRIT_TRY(frit_engine_wait(engine, step));
     if (n_rows) *n_rows = n;
     return FRIT_OK;

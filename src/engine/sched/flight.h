@@ -46,6 +46,11 @@ void frit_step_deliver_late(frit_flight *flight);
 // Result i of the step's picks, of which late picks are the last ones.
 const frit_picked_token *frit_flight_picked(const frit_flight *flight, int32_t i);
 
+// flight.c: submits a step. If it divides, sessions that generate are divided among the steps in flight. If it waits
+// for pictures, a step has rows as soon as a session has tokens; otherwise one piece of a picture is encoded, and the
+// step may have no rows.
+frit_status frit_flight_submit(frit_engine *engine, bool divides, bool waits_for_pictures, uint64_t *step,
+                               int32_t *n_rows);
 // flight.c: waits for the oldest step in flight, or for all of them, and delivers results. Each flight keeps its
 // status.
 frit_status frit_flight_wait(frit_engine *engine);

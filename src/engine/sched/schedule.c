@@ -37,10 +37,15 @@ static size_t end_of_known(const frit_session *session)
     return n;
 }
 
-static size_t count_ready(const frit_session *session)
+static size_t count_known(const frit_session *session)
 {
     if (session->source.waits || session->prefix.is_reading || session->failure.status != FRIT_OK) return 0;
     return end_of_known(session) - session->n_done;
+}
+
+static size_t count_ready(const frit_session *session)
+{
+    return frit_session_soft_awaits(session) ? 0 : count_known(session);
 }
 
 // Tokens that may run in the step that is being made and have no row in it yet.
@@ -352,7 +357,7 @@ static void choose_all(frit_engine *engine)
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->prefix.is_reading = false;
         if (s->n_done > 0) s->prefix.n_known = -1;
-        if (s->n_done == 0 && count_ready(s) > 0) s->prefix.is_reading = !frit_prefix_begin(s);
+        if (s->n_done == 0 && count_known(s) > 0) s->prefix.is_reading = !frit_prefix_begin(s);
         s->step.n_ready = count_ready(s);
         s->step.prefill =
             s->failure.status == FRIT_OK && s->step.n_ready >= (size_t)engine->rows.least[FRIT_ROWS_PREFILL];

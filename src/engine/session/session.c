@@ -195,13 +195,8 @@ static frit_status check_logits(const frit_model *model, frit_output output)
                           model->info.path);
 }
 
-frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
-                              const frit_push_options *options)
+static frit_status push(frit_session *session, const frit_token *tokens, size_t n_tokens, frit_push_options chosen)
 {
-    FRIT_REQUIRE(session);
-    FRIT_REQUIRE_ITEMS(tokens, n_tokens);
-    FRIT_REQUIRE_UNUSED(options);
-    const frit_push_options chosen = options ? *options : (frit_push_options){0};
     bool has_rows = chosen.output == FRIT_OUTPUT_ALL || chosen.output == FRIT_OUTPUT_EMBEDDINGS;
     FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_session_status(session));
@@ -229,6 +224,25 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
     if (n_tokens > 1) session->pick.n_forced = 0;
     session->results.needs_logits = wants_logits;
     return FRIT_OK;
+}
+
+frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
+                              const frit_push_options *options)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(tokens, n_tokens);
+    FRIT_REQUIRE_UNUSED(options);
+    if (!options || options->n_media == 0)
+        return push(session, tokens, n_tokens, options ? *options : (frit_push_options){0});
+    FRIT_REQUIRE_ITEMS(options->media, options->n_media);
+    for (size_t i = 0; i < options->n_media; i++) FRIT_REQUIRE(options->media[i]);
+    FRIT_TRY(frit_session_check_usable(session));
+    frit_soft_run **runs;
+    size_t n_runs;
+    FRIT_TRY(frit_media_enter(&runs, &n_runs, session->engine, options->media, options->n_media));
+    const frit_status status = push(session, tokens, n_tokens, *options);
+    frit_media_leave(runs, n_runs);
+    return status;
 }
 
 // ------------------------------------------------------------------------------- sources
@@ -429,7 +443,8 @@ static frit_status run_pending(frit_session *session)
     while (frit_session_pending(session) > 0) {
         int32_t n_rows;
         FRIT_TRY(frit_engine_step(session->engine, &n_rows));
-        if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "the session's tokens find no room in a step");
+        if (n_rows == 0 && frit_session_pending(session) > 0)
+            return frit_fail(FRIT_E_INTERNAL, "the session's tokens find no room in a step");
     }
     return frit_session_status(session);
 }
