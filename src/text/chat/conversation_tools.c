@@ -71,6 +71,61 @@ static void add_texts(const json_t *content, frit_buf *out)
         add_texts(json_object_get(json_array_get(content, i), "text"), out);
 }
 
+static bool is_text(const json_t *part)
+{
+    return json_is_string(json_object_get(part, "text"));
+}
+
+// True if content is a list with parts that are no texts: pictures.
+static bool has_pictures(const json_t *content)
+{
+    for (size_t i = 0; i < json_array_size(content); i++)
+        if (!is_text(json_array_get(content, i))) return true;
+    return false;
+}
+
+// Makes the content of a message a list, and returns it; NULL: no memory.
+static json_t *make_list(json_t *message)
+{
+    json_t *content = json_object_get(message, "content");
+    if (json_is_array(content)) return content;
+    json_t *list =
+        json_string_length(content) > 0 ? json_pack("[{s:s, s:O}]", "type", "text", "text", content) : json_array();
+    return json_object_set_new(message, "content", list) == 0 ? list : NULL;
+}
+
+// Appends the pictures of content to a message.
+static bool append_pictures(json_t *message, const json_t *content)
+{
+    json_t *list = has_pictures(content) ? make_list(message) : NULL;
+    bool good = list || !has_pictures(content);
+    for (size_t i = 0; i < json_array_size(content) && list; i++)
+        if (!is_text(json_array_get(content, i)))
+            good = json_array_append(list, json_array_get(content, i)) == 0 && good;
+    return good;
+}
+
+// Appends content to a message, with an empty line between.
+static bool append_content(json_t *message, const json_t *content)
+{
+    if (!has_pictures(content)) {
+        frit_buf text = {0};
+        add_texts(content, &text);
+        const bool good = !text.failed && append_text(message, "\n\n", str_of(&text));
+        frit_buf_free(&text);
+        return good;
+    }
+    json_t *list = make_list(message);
+    for (size_t i = 0; i < json_array_size(content) && list; i++) {
+        json_t *part = json_array_get(content, i), *text = json_object_get(part, "text");
+        const bool good = is_text(part) ? append_text(message, i == 0 ? "\n\n" : "",
+                                                      (frit_str){json_string_value(text), json_string_length(text)})
+                                        : json_array_append(list, part) == 0;
+        if (!good) return false;
+    }
+    return list != NULL;
+}
+
 static json_t *message_of(const writing *w, const char *role, frit_str text)
 {
     json_t *content = json_stringn_nocheck(text.ptr, text.len);
@@ -197,10 +252,7 @@ static frit_status put(writing *w, json_t *message, const frit_buf *made)
     const bool is_made = made != NULL;
     bool good = message != NULL;
     if (good && (is_made || w->is_made) && last && strcmp(role_of(last), role_of(message)) == 0) {
-        frit_buf text = {0};
-        add_texts(json_object_get(message, "content"), &text);
-        good = !text.failed && append_text(last, "\n\n", str_of(&text));
-        frit_buf_free(&text);
+        good = append_content(last, json_object_get(message, "content"));
     } else if (good) {
         good = json_array_append(w->out, message) == 0;
     }
@@ -219,6 +271,7 @@ static frit_status write_message(writing *w, json_t *message)
     if (is_result) {
         add_result(message, &text);
         written = message_of(w, "user", str_of(&text));
+        text.failed |= !written || !append_pictures(written, json_object_get(message, "content"));
     } else {
         add_calls(w, calls, &text);
         written = json_copy(message);
