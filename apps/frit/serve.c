@@ -83,6 +83,8 @@ static int open_served(const served_model *served, server_loaded *out)
     cli_recommend(&args->common, opened->model, &out->sampling);
     out->format = format_of(opened);
     out->adapters = (server_adapters){opened->adapters.items, opened->adapters.scales, opened->adapters.n};
+    out->image_tokens = (uint32_t)args->server.image_tokens;
+    out->media_cache = (uint64_t)args->server.media_cache_mib << 20;
     out->worker.n_sessions = args->server.parallel;
     out->worker.max_waiting = args->server.max_queue;
     out->worker.shift = args->shift;

@@ -29,7 +29,7 @@ static bool is_typed(const serve_config *config, const frit_option *row)
 // True for options of a model: those in `names`, and all that belong neither to every command nor to the server alone.
 static bool is_of_models(const cli_group *group, const frit_option *row)
 {
-    static const char *const names[] = {"alias", "parallel", "max-queue"};
+    static const char *const names[] = {"alias", "parallel", "max-queue", "image-tokens", "media-cache"};
     if (group->rows == cli_common_rows) return false;
     if (group->rows != server_option_rows) return strcmp(row->name, "config") != 0;
     for (size_t i = 0; i < CLI_COUNT(names); i++)

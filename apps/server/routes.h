@@ -20,6 +20,7 @@ typedef struct server_site {   // what handlers know of the server; constant
     server_keys *keys;
     server_traces *traces;   // NULL: no traces
     server_replays *replays;
+    struct server_picture_memory *pictures;   // of all requests
 } server_site;
 
 typedef struct server_exchange {   // one request and its reply

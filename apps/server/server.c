@@ -24,6 +24,7 @@
 struct app_server {
     server_options options;
     server_site site;
+    server_picture_memory pictures;
     server_http *http;
     server_tls *tls;
     server_access_log *log;
@@ -62,6 +63,12 @@ const frit_option *server_option_rows(size_t *n_rows)
             .metavar = "SECONDS", .help = "free a model that has had no request for so long; 0: never"),
         ROW(slot_folder, .name = "slot-save-path", .type = FRIT_OPTION_TEXT, .metavar = "DIR",
             .help = "folder for what POST /slots/ID saves and restores; sessions keep their texts then"),
+        ROW(image_tokens, .name = "image-tokens", .aliases = "image-max-tokens", .type = FRIT_OPTION_INT, .min = 0,
+            .max = 1 << 20, .metavar = "N", .help = "most tokens of a picture, which is made smaller for it; 0: as the model's files say"),
+        ROW(media_cache_mib, .name = "media-cache", .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 20,
+            .fallback = "256", .metavar = "MIB", .help = "memory for pictures that were encoded, so that they are not encoded again; 0: none"),
+        ROW(max_body_mib, .name = "max-body", .type = FRIT_OPTION_INT, .min = 0, .max = 256, .metavar = "MIB",
+            .help = "most bytes of a request; 0: 32 MiB, or 64 if a model reads pictures"),
         ROW(strict_fields, .name = "strict-fields", .type = FRIT_OPTION_FLAG,
             .help = "refuse requests with fields that frit does not know, instead of ignoring these"),
         ROW(no_web_ui, .name = "no-page", .type = FRIT_OPTION_FLAG,
@@ -150,6 +157,7 @@ static bool start_server(app_server *server, const server_config *config, server
     server_site *site = &server->site;
     if (!open_models(server, config, problem)) return false;
     site->started = (int64_t)time(NULL);
+    site->pictures = &server->pictures;
     site->strict_fields = options->strict_fields;
     site->slot_folder = options->slot_folder;
     if (!check_folder(options->slot_folder, problem)) return false;
@@ -167,6 +175,7 @@ static bool start_server(app_server *server, const server_config *config, server
         .guard = {.keys = site->keys, .origins = options->cors, .host = options->host},
         .arrival_s = options->arrival_s,
         .idle_s = options->idle_s,
+        .max_body = (size_t)options->max_body_mib << 20,
         .answer_s = options->answer_s,
         .max_waiting = options->parallel + options->max_queue,
     };

@@ -29,6 +29,9 @@ typedef struct server_options {
     const char *access_log;   // path; "-": stderr; NULL: none
     int32_t max_models, idle_unload_s;
     const char *slot_folder;   // NULL: sessions cannot be saved
+    int32_t image_tokens;      // most tokens of a picture; 0: as the model's files say
+    int32_t media_cache_mib;   // features of pictures that are kept
+    int32_t max_body_mib;      // of a request; 0: SERVER_MAX_BODY_MIB, or more for models that read pictures
     int32_t keep_alive_s;      // a quiet stream sends a sign of life after this time; 0: never
     int32_t arrival_s;         // limit for the arrival of a head, and of a body
     int32_t idle_s;            // limit between two requests of a connection

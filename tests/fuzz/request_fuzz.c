@@ -130,7 +130,7 @@ static bool use_text(const server_text_request *request, bool chat, server_probl
         free(tokens);
     }
     if (chat) {
-        frit_turn *turn = server_turn(model, &request->body, problem);
+        frit_turn *turn = server_turn(model, &request->body, NULL, problem);
         good = turn != NULL;
         frit_turn_free(turn);
     }

@@ -80,7 +80,7 @@ static const bad bads[] = {
     {CHAT, "{\"messages\": [{\"role\": \"function\", \"content\": \"\"}]}", 400, "messages[0].role", "invalid_value", NULL},
     {CHAT, "{\"messages\": [{\"role\": \"user\"}]}", 400, "messages[0].content", "invalid_value", "missing"},
     {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": 5}]}", 400, "messages[0].content", "invalid_value", NULL},
-    {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]}", 400, "messages[0].content", "invalid_value", "text"},
+    {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]}", 400, "messages[0].content[0]", "invalid_type", "data URI"},
     {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": [5]}]}", 400, "messages[0].content", "invalid_value", NULL},
     {CHAT, "{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", 400, "messages[0].tool_calls[0]", "invalid_value", "function"},
     {CHAT, "{\"messages\": [{\"role\": \"user\", \"content\": \"forbidden\"}]}", 400, "messages", NULL, "That is not talked about."},

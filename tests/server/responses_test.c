@@ -265,7 +265,7 @@ static void what_is_wrong_is_refused_by_place(void **state)
         {"{\"input\": [{\"role\": \"tool\", \"content\": \"a\"}]}", "input[0].role: 'tool'"},
         {"{\"input\": [{\"role\": \"user\"}]}", "input[0]: expected content"},
         {"{\"input\": [{\"role\": \"user\", \"content\": [{\"type\": \"input_image\"}]}]}",
-         "input[0].content[0]: a part of type 'input_image' is not supported"},
+         "input[0].content[0]: expected the picture as a data URI"},
         {"{\"input\": [{\"type\": \"web_search_call\"}]}", "an item of type 'web_search_call' is not supported"},
         {"{\"input\": [{\"type\": \"function_call\", \"call_id\": \"a\"}]}", "input[0].name: is missing"},
         {"{\"input\": [{\"type\": \"function_call_output\", \"call_id\": \"a\"}]}", "input[0]: expected content"},

@@ -197,6 +197,7 @@ void server_count_message_tokens(server_exchange *exchange)
     const frit_tokenize_limits limits = server_exchange_limits(exchange, INT32_MAX);
     frit_token *tokens;
     size_t n;
+    if (!server_prepare_pictures(exchange)) return;
     if (!server_prompt_tokens(model->model, request, true, &limits, &tokens, &n, &exchange->problem)) return;
     free(tokens);
     server_reply(exchange, json_pack("{s:I}", "input_tokens", (json_int_t)n));

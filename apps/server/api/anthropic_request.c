@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The requests of Anthropic's Messages: fields, and conversion of content blocks to messages in OpenAI's form.
 //
-//     text                     content
+//     text, image              content
 //     thinking                 reasoning_content; redacted thinking has no text and is left out
 //     tool_use                 tool_calls
 //     tool_result              a message of role tool; the blocks after it become another message
@@ -10,6 +10,7 @@
 #include "server/request/request.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -64,6 +65,31 @@ static bool add_text(reading *r, json_t *text, const char *field)
 static bool read_text(reading *r, const json_t *block, const char *field)
 {
     return add_text(r, json_object_get(block, "text"), field);
+}
+
+// The part of a picture. NULL with a problem.
+static json_t *picture_part(const json_t *block, const char *field, server_problem *problem)
+{
+    const json_t *source = json_object_get(block, "source");
+    const char *type = json_string_value(json_object_get(source, "type"));
+    if (type && strcmp(type, "base64") == 0)
+        return server_picture_of_base64(json_object_get(source, "data"), field, problem);
+    if (type && strcmp(type, "url") == 0)
+        server_refuse(problem, 400, "unsupported_value", field,
+                      "%s: a source of type url is not supported, as frit fetches no pictures: send type base64",
+                      field);
+    else if (type && strcmp(type, "file") == 0)
+        server_refuse(problem, 400, "unsupported_value", field,
+                      "%s: a source of type file is not supported, as frit keeps no files: send type base64", field);
+    else
+        server_expect(problem, field, "a source of type base64 with its data");
+    return NULL;
+}
+
+static bool read_image(reading *r, const json_t *block, const char *field)
+{
+    json_t *part = picture_part(block, field, r->problem);
+    return part && json_array_append_new(r->content, part) == 0;
 }
 
 static bool read_thinking(reading *r, const json_t *block, const char *field)
@@ -125,8 +151,22 @@ static void end_message(reading *r, const char *role)
     r->thinking = NULL;
 }
 
+// A part of a tool's result: a text or a picture. NULL with a problem.
+static json_t *result_part(const json_t *block, const char *field, server_problem *problem)
+{
+    const char *type = json_string_value(json_object_get(block, "type"));
+    json_t *text = json_object_get(block, "text");
+    if (type && strcmp(type, "image") == 0) return picture_part(block, field, problem);
+    if (type && strcmp(type, "text") == 0 && json_is_string(text)) return server_text_part(text);
+    server_refuse(problem, 400, "unsupported_parameter", field,
+                  "%s: only blocks of type 'text' and 'image' are supported", field);
+    return NULL;
+}
+
 static bool read_result(reading *r, const json_t *block, const char *field)
 {
+    server_field_name outer;
+    snprintf(outer.text, sizeof outer.text, "%s", field);
     const char *id = server_need_text(block, "tool_use_id", field, r->problem);
     const json_t *content = json_object_get(block, "content");
     if (!id) return false;
@@ -134,15 +174,11 @@ static bool read_result(reading *r, const json_t *block, const char *field)
     json_t *said = json_array();
     if (json_is_string(content)) json_array_append_new(said, server_text_part((json_t *)content));
     for (size_t i = 0; i < json_array_size(content); i++) {
-        const json_t *part = json_array_get(content, i);
-        const char *type = json_string_value(json_object_get(part, "type"));
-        json_t *text = json_object_get(part, "text");
-        if (!type || strcmp(type, "text") != 0 || !json_is_string(text)) {
-            json_decref(said);
-            return server_refuse(r->problem, 400, "unsupported_parameter", field,
-                                 "%s.content[%zu]: only blocks of type 'text' are supported", field, i);
-        }
-        json_array_append_new(said, server_text_part(text));
+        const server_field_name inner = server_field_in(&outer, "content", i);
+        json_t *part = result_part(json_array_get(content, i), inner.text, r->problem);
+        if (!part) json_decref(said);
+        if (!part) return false;
+        json_array_append_new(said, part);
     }
     if (json_array_size(said) == 0) json_array_append_new(said, json_pack("{s:s, s:s}", "type", "text", "text", ""));
     note_origin(r, r->block);
@@ -156,6 +192,7 @@ static const struct {
     block_fn read;
 } blocks[] = {
     {"user", "text", read_text},
+    {"user", "image", read_image},
     {"user", "tool_result", read_result},
     {"assistant", "text", read_text},
     {"assistant", "thinking", read_thinking},

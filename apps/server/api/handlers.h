@@ -20,6 +20,8 @@ void server_generate(server_exchange *exchange, bool chat);
 // Sets the salt of a job from the caller's key and the request's salt (NULL: none). Jobs of different salts share no
 // cached prefixes, so that no caller can find out what others asked. Returns false if memory is short.
 bool server_set_salt(const server_exchange *exchange, const char *salt, server_job *job);
+// Decodes the pictures of a conversation (request.h), unless that was done. False with a problem.
+bool server_prepare_pictures(server_exchange *exchange);
 
 // slot_files.c
 void server_change_slot(server_exchange *exchange);

@@ -89,6 +89,8 @@ static json_t *model_json(const server_model *model, const char *name, const ser
         json_pack("{s:s, s:s, s:I, s:s, s:{s:s}, s:o}", "id", name, "object", "model", "created",
                   (json_int_t)model->started, "owned_by", "frit", "status", "value", status->value, "meta", meta);
     if (status->failed) json_object_set_new(json_object_get(json, "status"), "failed", json_true());
+    if (is_held && !model->why_no_pictures[0])
+        json_object_set_new(meta, "modalities", json_pack("{s:[s, s]}", "input", "text", "image"));
     return json;
 }
 

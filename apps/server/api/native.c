@@ -111,7 +111,7 @@ void server_detokenize(server_exchange *exchange)
 void server_apply_template(server_exchange *exchange)
 {
     const server_text_request *request = exchange->request;
-    frit_turn *turn = server_turn(exchange->model->model, &request->body, &exchange->problem);
+    frit_turn *turn = server_turn(exchange->model->model, &request->body, NULL, &exchange->problem);
     if (!turn) return;
     size_t n;
     const char *text = frit_turn_prompt(turn, &n);
@@ -165,6 +165,7 @@ void server_show_props(server_exchange *exchange)
     const char *text = "";
     size_t n = 0;
     char build[64];
+    const int has_vision = !model->why_no_pictures[0];
     if (!server_check_loaded(exchange)) return;
     snprintf(build, sizeof build, "frit-%s", frit_version());
     frit_model_meta_text(model->model, "tokenizer.chat_template", 0, &text, &n);
@@ -176,8 +177,8 @@ void server_show_props(server_exchange *exchange)
                            model->name, "model_path", model->info.path, "chat_template",
                            n > 0 ? json_stringn(text, n) : json_string(""), "bos_token",
                            token_text(model->model, FRIT_ROLE_BOS), "eos_token",
-                           token_text(model->model, FRIT_ROLE_EOS), "modalities", "vision", 0, "audio", 0, "build_info",
-                           build, "is_sleeping", 0));
+                           token_text(model->model, FRIT_ROLE_EOS), "modalities", "vision", has_vision, "audio", 0,
+                           "build_info", build, "is_sleeping", 0));
 }
 
 void server_list_slots(server_exchange *exchange)

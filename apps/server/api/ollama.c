@@ -259,6 +259,7 @@ void server_ollama_show_model(server_exchange *exchange)
     json_t *capabilities = json_array();
     json_array_append_new(capabilities, json_string(generates ? "completion" : "embedding"));
     if (generates && model->info.chat_format[0]) json_array_append_new(capabilities, json_string("tools"));
+    if (!model->why_no_pictures[0]) json_array_append_new(capabilities, json_string("vision"));
     if (frit_token_of_role(model->model, FRIT_ROLE_FIM_MIDDLE) >= 0)
         json_array_append_new(capabilities, json_string("insert"));
     server_reply(exchange, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "modelfile", "", "parameters", "",

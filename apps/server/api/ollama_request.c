@@ -84,6 +84,32 @@ static bool add_calls(reading *r, const json_t *calls, json_t *message, const se
     return true;
 }
 
+// Content that begins with pictures: a new reference. NULL with a problem.
+static json_t *with_images(const json_t *images, const char *list, json_t *text, server_problem *problem)
+{
+    json_t *parts = json_array();
+    for (size_t i = 0; i < json_array_size(images); i++) {
+        const server_field_name field = server_field_at(list, i);
+        json_t *part = server_picture_of_base64(json_array_get(images, i), field.text, problem);
+        if (part && json_array_append_new(parts, part) == 0) continue;
+        json_decref(parts);
+        return NULL;
+    }
+    if (json_string_length(text) > 0) json_array_append_new(parts, server_text_part(text));
+    return parts;
+}
+
+// Sets the content of a message: a text, with the pictures of a list. `given` may be NULL.
+static bool set_content(json_t *message, const json_t *images, const char *list, json_t *text, server_problem *problem)
+{
+    if (images && !json_is_null(images) && !json_is_array(images))
+        return server_expect(problem, list, "a list of pictures, files in base64");
+    if (json_array_size(images) == 0)
+        return json_object_set_new(message, "content", json_is_string(text) ? json_incref(text) : json_string("")) == 0;
+    json_t *parts = with_images(images, list, text, problem);
+    return parts && json_object_set_new(message, "content", parts) == 0;
+}
+
 static bool read_message(reading *r, const json_t *given, size_t i)
 {
     const server_field_name field = server_field_at("messages", i);
@@ -91,15 +117,11 @@ static bool read_message(reading *r, const json_t *given, size_t i)
     json_t *content = json_object_get(given, "content"), *thinking = json_object_get(given, "thinking");
     const json_t *calls = json_object_get(given, "tool_calls");
     if (!role) return false;
-    if (json_array_size(json_object_get(given, "images")) > 0)
-        return server_refuse(r->problem, 400, "unsupported_parameter", field.text, "%s.images: are not supported",
-                             field.text);
     json_t *message = json_pack("{s:s}", "role", role);
     json_array_append_new(r->messages, message);
-    if (json_is_string(content))
-        json_object_set(message, "content", content);
-    else
-        json_object_set_new(message, "content", json_string(""));
+    server_field_name list;
+    snprintf(list.text, sizeof list.text, "%.40s.images", field.text);
+    if (!set_content(message, json_object_get(given, "images"), list.text, content, r->problem)) return false;
     if (json_string_length(thinking) > 0) json_object_set(message, "reasoning_content", thinking);
     if (strcmp(role, "tool") == 0) {
         json_t *id = json_object_get(given, "tool_call_id");
@@ -164,8 +186,15 @@ static bool convert_generate(void *ctx, server_problem *problem)
                            (server_origin){0, n, SERVER_NO_INDEX, "system", SERVER_NO_INDEX, SERVER_NO_INDEX});
     server_origins_add(request->body.origins,
                        (server_origin){n, 1, SERVER_NO_INDEX, "prompt", SERVER_NO_INDEX, SERVER_NO_INDEX});
-    json_array_append_new(r.messages, json_pack("{s:s, s:o}", "role", "user", "content",
-                                                json_stringn(request->prompt.text, request->prompt.n_text)));
+    json_t *message = json_pack("{s:s}", "role", "user"),
+           *text = json_stringn(request->prompt.text, request->prompt.n_text);
+    const json_t *images = json_object_get(root, "images");
+    json_array_append_new(r.messages, message);
+    if (good && json_array_size(images) > 0 && (request->prompt.is_raw || request->prompt.suffix))
+        good = server_refuse(problem, 400, "unsupported_parameter", "images",
+                             "images: pictures need the model's chat template: not with raw or suffix");
+    good = good && set_content(message, images, "images", text, problem);
+    json_decref(text);
     return finish_conversion(request, &r, out, good);
 }
 
@@ -204,7 +233,7 @@ static const server_field generate_fields[] = {
     {"suffix", FIELD_CUSTOM, .parse = parse_suffix},
     REFUSED("template", .harmless = "\"\"", .why = "the server's template is used; --chat-template sets it"),
     REFUSED("context", .harmless = "[]", .why = "send the conversation to /api/chat"),
-    REFUSED("images", .harmless = "[]", .why = "frit reads texts"),
+    ELSEWHERE("images"),
 };
 // clang-format on
 

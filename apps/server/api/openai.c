@@ -23,12 +23,16 @@ static const char *finish_text(const server_answer *answer)
 static json_t *usage_json(const server_job *job)
 {
     const server_usage usage = server_answer_usage(job);
-    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I, s:I, s:I}}", "prompt_tokens", (json_int_t)usage.n_prompt,
-                     "completion_tokens", (json_int_t)usage.n_answer, "total_tokens",
-                     (json_int_t)(usage.n_prompt + usage.n_answer), "prompt_tokens_details", "cached_tokens",
-                     (json_int_t)usage.n_cached, "completion_tokens_details", "reasoning_tokens",
-                     (json_int_t)usage.n_reasoning, "accepted_prediction_tokens", (json_int_t)usage.n_accepted,
-                     "rejected_prediction_tokens", (json_int_t)usage.n_rejected);
+    json_t *json = json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I, s:I, s:I}}", "prompt_tokens", (json_int_t)usage.n_prompt,
+                             "completion_tokens", (json_int_t)usage.n_answer, "total_tokens",
+                             (json_int_t)(usage.n_prompt + usage.n_answer), "prompt_tokens_details", "cached_tokens",
+                             (json_int_t)usage.n_cached, "completion_tokens_details", "reasoning_tokens",
+                             (json_int_t)usage.n_reasoning, "accepted_prediction_tokens", (json_int_t)usage.n_accepted,
+                             "rejected_prediction_tokens", (json_int_t)usage.n_rejected);
+    if (usage.n_image > 0)
+        json_object_set_new(json_object_get(json, "prompt_tokens_details"), "image_tokens",
+                            json_integer((json_int_t)usage.n_image));
+    return json;
 }
 
 // Takes `choices` over.

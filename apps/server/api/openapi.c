@@ -23,6 +23,7 @@ static const struct {
 } custom[] = {
     {"messages", OBJECTS},
     {"tools", OBJECTS},
+    {"images", "{\"type\": [\"array\", \"null\"], \"items\": {\"type\": \"string\", \"contentEncoding\": \"base64\"}}"},
     {"tool_choice", "{\"type\": [\"string\", \"object\", \"null\"]}"},
     {"chat_template_kwargs", OBJECT},
     {"reasoning_effort", TEXT},

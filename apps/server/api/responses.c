@@ -68,10 +68,15 @@ static json_t *item_json(const server_answer *answer, size_t i, bool whole, cons
 static json_t *usage_json(const server_job *job)
 {
     const server_usage usage = server_answer_usage(job);
-    return json_pack("{s:I, s:{s:I, s:i}, s:I, s:{s:I}, s:I}", "input_tokens", (json_int_t)usage.n_prompt,
-                     "input_tokens_details", "cached_tokens", (json_int_t)usage.n_cached, "cache_write_tokens", 0,
-                     "output_tokens", (json_int_t)usage.n_answer, "output_tokens_details", "reasoning_tokens",
-                     (json_int_t)usage.n_reasoning, "total_tokens", (json_int_t)(usage.n_prompt + usage.n_answer));
+    json_t *json =
+        json_pack("{s:I, s:{s:I, s:i}, s:I, s:{s:I}, s:I}", "input_tokens", (json_int_t)usage.n_prompt,
+                  "input_tokens_details", "cached_tokens", (json_int_t)usage.n_cached, "cache_write_tokens", 0,
+                  "output_tokens", (json_int_t)usage.n_answer, "output_tokens_details", "reasoning_tokens",
+                  (json_int_t)usage.n_reasoning, "total_tokens", (json_int_t)(usage.n_prompt + usage.n_answer));
+    if (usage.n_image > 0)
+        json_object_set_new(json_object_get(json, "input_tokens_details"), "image_tokens",
+                            json_integer((json_int_t)usage.n_image));
+    return json;
 }
 
 // The response object. With the status "in_progress" it has no output yet.
@@ -356,8 +361,8 @@ static bool continue_previous(server_exchange *exchange, const server_generation
     server_stored_deinit(&stored);
     server_origins_insert(request->body.origins, request->response.instructions ? 1 : 0, json_array_size(history) + 1,
                           "previous_response_id");
-    const bool good =
-        history && message && json_array_append(history, message) == 0 && json_array_extend(history, *messages) == 0;
+    const bool good = history && message && server_pictures_rename(history, "previous_response_id") &&
+                      json_array_append(history, message) == 0 && json_array_extend(history, *messages) == 0;
     json_decref(message);
     if (good) {
         json_decref(*messages);
@@ -458,7 +463,8 @@ void server_respond(server_exchange *exchange)
                       "background: a response that is made in the background must be stored");
         return;
     }
-    if (complete_conversation(exchange, request) && make_room(exchange, request)) server_generate(exchange, true);
+    if (complete_conversation(exchange, request) && server_prepare_pictures(exchange) && make_room(exchange, request))
+        server_generate(exchange, true);
     if (exchange->job && is_background) run_in_background(exchange, streams);
 }
 

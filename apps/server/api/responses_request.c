@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The requests of OpenAI's Responses: fields, and conversion of input items to messages in OpenAI's form.
 //
-//     message                  a message; its parts input_text, output_text and refusal are text
+//     message                  a message; its parts input_text, output_text and refusal are text, input_image pictures
 //     reasoning                reasoning_content of the assistant's message that follows
 //     function_call            tool_calls of the assistant's message
 //     function_call_output     a message of role tool
@@ -10,6 +10,7 @@
 #include "server/request/request.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -41,7 +42,18 @@ static json_t *assistant_of(reading *r)
     return r->assistant ? r->assistant : add_message(r, "assistant");
 }
 
-// Converts a string or a list of parts to a list of parts of type text. NULL with a problem.
+static json_t *picture_part(const json_t *part, const char *field, server_problem *problem)
+{
+    const json_t *file = json_object_get(part, "file_id");
+    if (!file || json_is_null(file))
+        return server_picture_of_url(json_object_get(part, "image_url"), json_object_get(part, "detail"), field,
+                                     problem);
+    server_refuse(problem, 400, "unsupported_value", field,
+                  "%s.file_id: is not supported, as frit keeps no files: send image_url, a data URI", field);
+    return NULL;
+}
+
+// Converts a string or a list of parts to a list of parts of type text, and pictures. NULL with a problem.
 static json_t *read_parts(const json_t *content, const char *field, server_problem *problem)
 {
     static const char *const types[][2] = {{"input_text", "text"},     {"output_text", "text"},
@@ -53,6 +65,15 @@ static json_t *read_parts(const json_t *content, const char *field, server_probl
         const json_t *part = json_array_get(content, i);
         const char *type = json_string_value(json_object_get(part, "type"));
         json_t *text = NULL;
+        if (type && strcmp(type, "input_image") == 0) {
+            server_field_name outer;
+            snprintf(outer.text, sizeof outer.text, "%s", field);
+            const server_field_name inner = server_field_in(&outer, "content", i);
+            json_t *picture = picture_part(part, inner.text, problem);
+            if (picture && json_array_append_new(parts, picture) == 0) continue;
+            json_decref(parts);
+            return NULL;
+        }
         for (size_t k = 0; type && k < COUNT(types); k++)
             if (strcmp(types[k][0], type) == 0) text = json_object_get(part, types[k][1]);
         if (json_is_string(text)) {

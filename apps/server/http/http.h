@@ -24,13 +24,19 @@ typedef struct server_http_options {
     server_guard guard;
     int arrival_s;                   // limit for the arrival of a head, and of a body
     int idle_s;                      // limit between two requests of a connection
+    size_t max_body;                 // 0: SERVER_MAX_BODY, or SERVER_MAX_PICTURES_BODY if a model reads pictures
     int answer_s;                    // limit for an answer, from the time it has a session; 0: none
     int max_waiting;                 // most requests whose bodies wait for a body reader
     struct server_access_log *log;   // NULL: none
 } server_http_options;
 
-// Limits in bytes: for one body, for all bodies in memory at once, and for those of one key.
-enum { SERVER_MAX_BODY = 32 << 20, SERVER_MAX_BODIES = 256 << 20, SERVER_MAX_BODIES_OF_KEY = 192 << 20 };
+// Limits in bytes: for one body, with or without pictures, for all bodies in memory at once, and for those of one key.
+enum {
+    SERVER_MAX_BODY = 32 << 20,
+    SERVER_MAX_PICTURES_BODY = 64 << 20,
+    SERVER_MAX_BODIES = 256 << 20,
+    SERVER_MAX_BODIES_OF_KEY = 192 << 20,
+};
 
 bool server_http_start(server_http **out, const server_http_options *options, server_problem *problem);
 // Closes the listening socket. New requests on open connections get status 503, except for /health.

@@ -19,10 +19,16 @@ static const double SLOW_S = 0.1;   // compiling for longer uses much memory, wh
 
 // ---------------------------------------------------------------------------------------- bodies
 
+size_t server_http_max_body(const server_http *http)
+{
+    if (http->options.max_body > 0) return http->options.max_body;
+    return server_models_read_pictures(http->options.site->models) ? SERVER_MAX_PICTURES_BODY : SERVER_MAX_BODY;
+}
+
 void server_http_refuse_body(server_http_request *r)
 {
-    server_refuse(&r->exchange.problem, 413, "body_too_large", NULL, "the body is larger than %d MiB",
-                  SERVER_MAX_BODY >> 20);
+    server_refuse(&r->exchange.problem, 413, "body_too_large", NULL, "the body is larger than %zu MiB",
+                  server_http_max_body(r->http) >> 20);
 }
 
 void server_http_free_body(server_http_request *r)
@@ -39,7 +45,7 @@ void server_http_free_body(server_http_request *r)
 static bool grow_body(server_http_request *r, size_t n)
 {
     const char *announced = server_http_header(r->connection, "Content-Length");
-    const size_t most = announced ? (size_t)strtoull(announced, NULL, 10) : SERVER_MAX_BODY;
+    const size_t most = announced ? (size_t)strtoull(announced, NULL, 10) : server_http_max_body(r->http);
     size_t capacity = r->capacity ? 2 * r->capacity : FIRST_BYTES;
     while (capacity < r->n_body + n) capacity *= 2;
     if (capacity > most && most >= r->n_body + n) capacity = most;
@@ -72,7 +78,8 @@ void server_http_take_body(server_http_request *r, const char *bytes, size_t n)
         r->n_dropped += n;
         return;
     }
-    if (n > SERVER_MAX_BODY - r->n_body) {
+    const size_t most = server_http_max_body(r->http);
+    if (r->n_body > most || n > most - r->n_body) {
         server_http_refuse_body(r);
         return;
     }

@@ -6,6 +6,7 @@
 // Adds bytes to the body, or refuses the request. The body of a refused request is read and dropped, so that the
 // connection stays usable.
 void server_http_take_body(server_http_request *r, const char *bytes, size_t n);
+size_t server_http_max_body(const server_http *http);   // most bytes of a body
 void server_http_free_body(server_http_request *r);
 void server_http_refuse_body(server_http_request *r);   // status 413
 // Prepares a new request for the body readers.

@@ -56,7 +56,7 @@ static void check_headers(server_http_request *r, const char *method, const char
     if (!r->ends && r->has_space)
         r->ends = !server_refuse(&broken, 400, "invalid_http", NULL, "the address has a space");
     if (r->ends) *problem = broken;
-    const bool too_large = length && strtoull(length, NULL, 10) > SERVER_MAX_BODY;
+    const bool too_large = length && strtoull(length, NULL, 10) > server_http_max_body(r->http);
     if (too_large && !problem->status) server_http_refuse_body(r);
     if (!problem->status && !is_identity(server_http_header(c, "Content-Encoding")))
         server_refuse(problem, 415, "unsupported_encoding", NULL,
@@ -154,7 +154,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
     if (*n_bytes > 0) {
         server_http_take_body(r, bytes, *n_bytes);
         *n_bytes = 0;
-        return r->n_dropped > SERVER_MAX_BODY ? MHD_NO : MHD_YES;   // closes the connection
+        return r->n_dropped > server_http_max_body(r->http) ? MHD_NO : MHD_YES;   // closes the connection
     }
     // libmicrohttpd calls again at once, and does not wait for bytes any more then. If a connection that waits for
     // bytes is suspended, and the client closes its sending side, libmicrohttpd closes it without a reply.

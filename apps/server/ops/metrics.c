@@ -72,6 +72,7 @@ static const struct {
     [SERVER_COUNT_REFUSED] = {"frit_requests_refused_total", "requests refused with status 429", ""},
     [SERVER_COUNT_STEPS] = {"frit_steps_total", "steps of the engine", ""},
     [SERVER_COUNT_LOADS] = {"frit_model_loads_total", "how often the model was loaded", ""},
+    [SERVER_COUNT_PICTURES] = {"frit_pictures_encoded_total", "pictures that the encoder ran for", ""},
 };
 
 typedef struct histogram {

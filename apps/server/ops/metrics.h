@@ -24,7 +24,8 @@ typedef enum server_counter {
     SERVER_COUNT_FAILED,
     SERVER_COUNT_REFUSED,   // requests that found the queue full
     SERVER_COUNT_STEPS,
-    SERVER_COUNT_LOADS,   // times that the model was loaded
+    SERVER_COUNT_LOADS,      // times that the model was loaded
+    SERVER_COUNT_PICTURES,   // pictures that were encoded
     SERVER_N_COUNTERS,
 } server_counter;
 

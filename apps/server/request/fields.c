@@ -4,6 +4,7 @@
 
 #include "server/ops/trim_memory.h"
 #include "server/request/message_origins.h"
+#include "server/request/pictures.h"
 
 #include "frit_tools.h"
 
@@ -304,7 +305,9 @@ bool server_parse(const server_parser *parser, const char *body, size_t n, void 
 
 bool server_body_convert(server_body *body, json_t *root, server_problem *problem)
 {
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_t *shown = root ? server_without_pictures(root) : NULL;
+    char *text = shown ? json_dumps(shown, JSON_COMPACT) : NULL;
+    json_decref(shown);
     if (!text) {
         json_decref(root);
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);

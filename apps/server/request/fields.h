@@ -92,8 +92,8 @@ server_field_name server_body_field(const server_body *body, const char *field);
 // Returns false with a problem if the parsed request has unknown fields.
 bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem);
 void server_request_deinit(const server_parser *parser, void *request);
-// Makes `root` the root of the body, and its JSON the body's text. Takes `root` over. Returns false with a problem if
-// `root` is NULL or memory is short.
+// Makes `root` the root of the body, and its JSON, without the data of pictures, the body's text. Takes `root` over.
+// Returns false with a problem if `root` is NULL or memory is short.
 bool server_body_convert(server_body *body, json_t *root, server_problem *problem);
 
 // Rows of field tables.

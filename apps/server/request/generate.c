@@ -38,14 +38,38 @@ static float *choose_adapters(const server_model *model, const server_generation
     return scales;
 }
 
-bool server_set_salt(const server_exchange *exchange, const char *salt, server_job *job)
+// Makes the salt of the request's caller and of its field; NULL: none. False: no memory.
+static bool make_salt(const server_exchange *exchange, const char *salt, char **out)
 {
     const char *caller = server_key_salt(exchange->caller);
     const size_t n = strlen(caller) + (salt ? strlen(salt) : 0) + 2;
+    *out = NULL;
     if (!exchange->caller && !salt) return true;
-    job->request.salt = malloc(n);
-    if (job->request.salt) snprintf(job->request.salt, n, "%s:%s", caller, salt ? salt : "");
-    return job->request.salt != NULL;
+    *out = malloc(n);
+    if (*out) snprintf(*out, n, "%s:%s", caller, salt ? salt : "");
+    return *out != NULL;
+}
+
+bool server_set_salt(const server_exchange *exchange, const char *salt, server_job *job)
+{
+    return make_salt(exchange, salt, &job->request.salt);
+}
+
+bool server_prepare_pictures(server_exchange *exchange)
+{
+    server_generation *request = exchange->request;
+    const server_model *model = exchange->model;
+    char *salt;
+    if (!make_salt(exchange, request->scheduling.cache_salt, &salt))
+        return server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
+    const server_picture_rules rules = {.model = model->model,
+                                        .why_not = model->why_no_pictures[0] ? model->why_no_pictures : NULL,
+                                        .max_tokens = model->image_tokens,
+                                        .salt = salt,
+                                        .memory = exchange->site->pictures};
+    const bool good = server_pictures_prepare(&request->prompt.pictures, &request->body, &rules, &exchange->problem);
+    free(salt);
+    return good;
 }
 
 // Requests of a key may have the key's own priority or a less urgent one.
@@ -241,7 +265,9 @@ static bool make_further_job(server_exchange *exchange, server_generation *reque
     if (first->request.scales && !job->request.scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (first->request.scales)
         memcpy(job->request.scales, first->request.scales, (model->adapters.n + 1) * sizeof *job->request.scales);
-    if (request->prompt.turn && !(job->request.turn = server_turn(model->model, &request->body, problem))) return false;
+    if (request->prompt.turn &&
+        !(job->request.turn = server_turn(model->model, &request->body, first->request.pictures, problem)))
+        return false;
     const int32_t n_prompts = request->prompt.n_all > 1 ? request->prompt.n_all : 1;
     return make_samplers(model, request, job, index % (request->choices.n / n_prompts), problem);
 }
@@ -310,6 +336,8 @@ static bool check_prompt_logprobs(const server_model *model, const server_genera
     if (request->prompt.heals)
         return server_refuse(problem, 400, "unsupported_parameter", field, "%s: is not possible with a healed prompt",
                              field);
+    if (request->prompt.pictures)
+        return server_refuse(problem, 400, "unsupported_parameter", field, "%s: is not possible with pictures", field);
     if (model->info.kind == FRIT_KIND_ENCODER_DECODER)
         return server_refuse(problem, 400, "unsupported_parameter", field,
                              "%s: the model turns one text into another; its answer does not continue the prompt",
@@ -336,11 +364,14 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->request.wanted_slot = request->scheduling.wanted_slot;
     job->report.wants_prompt_logprobs = request->contents.wants_prompt_logprobs;
     job->report.n_prompt_top = request->contents.n_prompt_top;
+    if (chat && !server_prepare_pictures(exchange)) return false;
     if (!check_prompt_logprobs(model, request, problem)) return false;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx - 1);
     if (!server_prompt_tokens(model->model, request, chat, &limits, &job->request.prompt, &job->request.n_prompt,
                               problem))
         return false;
+    job->request.pictures = request->prompt.pictures;
+    request->prompt.pictures = NULL;
     job->request.prediction = server_prediction_tokens(model->model, request, &limits, &job->request.n_prediction);
     request->sampling.options.seed =
         request->sampling.has_seed ? request->sampling.seed : next_seed(model->sampling.seed);
@@ -360,6 +391,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->reply.wants_progress = request->stream.is_wanted && request->stream.wants_progress;
     for (int32_t i = request->choices.n - 1; i > 0; i--)
         if (!make_further_job(exchange, request, job, i)) return false;
+    server_pictures_drop_data(job->request.pictures);
     if (!limit_prompt_logprobs(job, request->contents.wants_prompt_logprobs ? "prompt_logprobs" : "logprobs", problem))
         return false;
     const bool is_background = request->response.is_background;

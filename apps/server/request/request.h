@@ -7,6 +7,7 @@
 #pragma once
 #include "frit.h"
 #include "server/request/fields.h"
+#include "server/request/pictures.h"
 
 enum {
     SERVER_MAX_STOPS = 64,
@@ -24,8 +25,9 @@ typedef struct server_chosen {
 
 // The prompt. The messages of a chat are in the request's body.
 typedef struct server_generation_prompt {
-    frit_turn *turn;     // owned: a chat's, made by server_prompt_tokens
-    const json_t *all;   // a completion's list of n_all prompts; NULL: there is one prompt; borrowed
+    frit_turn *turn;             // owned: a chat's, made by server_prompt_tokens
+    server_pictures *pictures;   // owned: of a chat, made by server_prepare_pictures; NULL: none
+    const json_t *all;           // a completion's list of n_all prompts; NULL: there is one prompt; borrowed
     int32_t n_all;
     const char *text;   // the prompt of a completion is `text`, borrowed, or `ids`
     size_t n_text;
@@ -206,6 +208,8 @@ bool server_parse_seed(json_t *value, void *request, server_problem *problem);
 bool server_parse_lora(json_t *value, void *request, server_problem *problem);
 bool server_parse_stream_options(json_t *value, void *request, server_problem *problem);
 bool server_read_stop(server_generation *request, json_t *value, const char *param, server_problem *problem);
+// chat_parts.c
+bool server_convert_chat_parts(void *request, server_problem *problem);
 // request_format.c. The fields that say what the answer may be; a request has at most one of them.
 bool server_parse_grammar(json_t *value, void *request, server_problem *problem);
 bool server_parse_regex(json_t *value, void *request, server_problem *problem);
@@ -255,8 +259,9 @@ bool server_infill_tokens(const frit_model *model, server_generation *request, c
                           server_problem *problem);
 // The bytes of a token as a string, or as a list of numbers if they are not UTF-8.
 json_t *server_piece_json(const frit_model *model, frit_token token);
-// The turn for the conversation of the body. NULL with a problem.
-frit_turn *server_turn(const frit_model *model, const server_body *body, server_problem *problem);
+// The turn for the conversation of the body, with its pictures (NULL: none). NULL with a problem.
+frit_turn *server_turn(const frit_model *model, const server_body *body, const server_pictures *pictures,
+                       server_problem *problem);
 // The tokens of a text, malloc'd. NULL with a problem, whose code is context_length_exceeded if there are more than
 // limits->max_tokens tokens.
 frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,

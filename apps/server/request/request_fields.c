@@ -358,6 +358,7 @@ const server_parser server_chat_parser = {.fields = chat_fields,
                                           .n_fields = COUNT(chat_fields),
                                           .n_bytes = sizeof(server_generation),
                                           .deinit = server_generation_deinit,
+                                          .convert = server_convert_chat_parts,
                                           .sampler = offsetof(server_generation, sampling.options)};
 const server_parser server_completion_parser = {.fields = completion_fields,
                                                 .n_fields = COUNT(completion_fields),
@@ -382,5 +383,6 @@ void server_generation_deinit(void *ctx)
     free(request->scheduling.prediction);
     free(request->prompt.ids);
     frit_turn_free(request->prompt.turn);
+    server_pictures_free(request->prompt.pictures);
     if (request->extra) request->free_extra(request->extra);
 }

@@ -126,10 +126,13 @@ static void refuse_conversation(const server_body *body, server_problem *problem
                       frit_error());
 }
 
-frit_turn *server_turn(const frit_model *model, const server_body *body, server_problem *problem)
+frit_turn *server_turn(const frit_model *model, const server_body *body, const server_pictures *pictures,
+                       server_problem *problem)
 {
     frit_turn *turn;
-    frit_status status = frit_turn_new(&turn, model, body->text, body->n_text);
+    frit_media *media[SERVER_MAX_PICTURES];
+    const size_t n = server_pictures_list(pictures, body, media);
+    frit_status status = frit_turn_new_with_media(&turn, model, body->text, body->n_text, media, n);
     if (status != FRIT_OK) refuse_conversation(body, problem, status);
     return turn;
 }
@@ -223,13 +226,14 @@ json_t *server_piece_json(const frit_model *model, frit_token token)
     return json;
 }
 
+// Tokens from 2^30 on stand for pictures of a chat.
 static bool check_prompt(const frit_model *model, const frit_token *tokens, size_t n,
-                         const frit_tokenize_limits *limits, const char *param, server_problem *problem)
+                         const frit_tokenize_limits *limits, const char *param, bool chat, server_problem *problem)
 {
     frit_model_info info;
     frit_model_get_info(model, &info);
     for (size_t i = 0; i < n; i++)
-        if (tokens[i] >= info.n_vocab)
+        if (tokens[i] >= info.n_vocab && !(chat && tokens[i] >= 1 << 30))
             return server_refuse(problem, 400, "invalid_value", param, "%s: token %d, this model's ids are 0 to %d",
                                  param, tokens[i], info.n_vocab - 1);
     if (n == 0) return server_refuse(problem, 400, "invalid_value", param, "%s: is missing or empty", param);
@@ -243,7 +247,7 @@ bool server_prompt_tokens(const frit_model *model, server_generation *request, b
     const server_field_name field = server_body_field(&request->body, chat ? "messages" : "prompt");
     const char *param = field.text;
     *tokens = NULL;
-    if (chat) request->prompt.turn = server_turn(model, &request->body, problem);
+    if (chat) request->prompt.turn = server_turn(model, &request->body, request->prompt.pictures, problem);
     if (chat && !request->prompt.turn) return false;
     if (request->prompt.ids && !chat) {
         *tokens = malloc((request->prompt.n_ids + 1) * sizeof **tokens);
@@ -256,7 +260,7 @@ bool server_prompt_tokens(const frit_model *model, server_generation *request, b
         return server_refuse(problem, 400, "missing_required_parameter", param, "prompt: is missing");
     }
     if (!*tokens) return false;
-    if (check_prompt(model, *tokens, *n_tokens, limits, param, problem)) return true;
+    if (check_prompt(model, *tokens, *n_tokens, limits, param, chat, problem)) return true;
     free(*tokens);
     *tokens = NULL;
     return false;

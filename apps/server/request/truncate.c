@@ -16,6 +16,7 @@ typedef struct conversation {
     size_t *rounds;   // [n_rounds]: indices of the user's messages
     size_t n_rounds;
     frit_tokenize_limits limits;
+    server_pictures *pictures;   // borrowed
 } conversation;
 
 static bool is_of_user(const json_t *message)
@@ -50,7 +51,7 @@ static json_t *copy_root_with(const conversation *c, size_t n_last)
 // long.
 static bool check_fit(const conversation *c, size_t n_last, server_problem *problem)
 {
-    server_generation probe = {0};
+    server_generation probe = {.prompt.pictures = c->pictures};
     frit_token *tokens = NULL;
     size_t n_tokens;
     *problem = (server_problem){0};
@@ -92,7 +93,11 @@ bool server_truncate(const frit_model *model, server_generation *request, const 
                      server_problem *problem)
 {
     const json_t *root = request->body.root;
-    conversation c = {.model = model, .root = root, .messages = json_object_get(root, "messages"), .limits = *limits};
+    conversation c = {.model = model,
+                      .root = root,
+                      .messages = json_object_get(root, "messages"),
+                      .limits = *limits,
+                      .pictures = request->prompt.pictures};
     if (!find_rounds(&c)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     const size_t n_last = c.n_rounds < 2 ? c.n_rounds : count_fitting(&c);
     bool good = true;

@@ -33,6 +33,7 @@ void server_job_free(server_job *job)
     frit_sampler_free(job->request.late_sampler);
     frit_grammar_free(job->grammar.rules);
     frit_turn_free(job->request.turn);
+    server_pictures_free(job->request.pictures);
     free(job->report.logprobs);
     free(job->report.ids);
     free(job->report.prompt_logprobs);

@@ -11,6 +11,7 @@
 #include "server/http/replay.h"
 #include "server/http/send_queue.h"
 #include "server/ops/keys.h"
+#include "server/request/pictures.h"
 #include "server/sched/slots.h"
 
 typedef struct server_job server_job;
@@ -46,6 +47,7 @@ typedef struct server_job_request {
     int32_t max_ms;                   // from the first token on; applies once the answer has a line; <= 0: no limit
     frit_option_list stop;            // lives in reply.ctx
     frit_turn *turn;                  // of a chat: owned; splits the answer into parts
+    server_pictures *pictures;        // of a chat: owned; freed when all answers have sessions; NULL: none
     int32_t wanted_slot;              // from 1 on: used if it is idle; 0: any
     bool keeps_slot;                  // the work is about that slot's session: the job fails if the slot is busy
     float *scales;                    // one for each adapter: owned; NULL: those of server_worker_set_scales
@@ -146,6 +148,7 @@ typedef struct server_job_final {
 // Tokens that the job used.
 typedef struct server_usage {
     size_t n_prompt, n_cached, n_answer, n_reasoning;
+    size_t n_image;                  // tokens of the prompt that stand for pictures
     size_t n_accepted, n_rejected;   // drafts: those in the answer, and those that were wrong
 } server_usage;
 

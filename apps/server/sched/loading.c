@@ -6,6 +6,7 @@
 #include "server/sched/model_watch.h"
 #include "server/sched/models_state.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -128,6 +129,11 @@ const server_model *server_models_all(const server_models *m, size_t *n)
 {
     *n = m->n;
     return m->models;
+}
+
+bool server_models_read_pictures(const server_models *m)
+{
+    return atomic_load(&m->reads_pictures);
 }
 
 server_load server_models_load_of_all(server_models *m)

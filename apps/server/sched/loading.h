@@ -36,6 +36,8 @@ typedef struct server_model {   // a served model
     frit_sampler_options sampling;
     server_format format;
     server_adapters adapters;
+    char why_no_pictures[256];   // "": the model reads pictures
+    uint32_t image_tokens;       // most of a picture; 0: as the model's files say
     server_worker *worker;
     struct server_grammars *grammars;
 } server_model;
@@ -46,6 +48,8 @@ typedef struct server_loaded {   // a model as its source gives it
     frit_sampler_options sampling;   // defaults of requests
     server_format format;            // default of requests
     server_adapters adapters;        // requests may choose among them
+    uint64_t media_cache;            // bytes of features of pictures that are kept
+    uint32_t image_tokens;           // most tokens of a picture; 0: as the model's files say
     server_worker_options worker;    // without adapters and metrics
     void *owned;                     // data of the source
 } server_loaded;
@@ -108,6 +112,8 @@ bool server_models_await(server_models *models, const server_model *model, serve
 bool server_models_load(server_models *models, const server_model *model, server_problem *problem);
 bool server_models_unload(server_models *models, const server_model *model, server_problem *problem);
 
+// True once a model that reads pictures was loaded.
+bool server_models_read_pictures(const server_models *models);
 // The sum over all models, with the requests that wait for a model.
 server_load server_models_load_of_all(server_models *models);
 

@@ -5,8 +5,10 @@
 #include "server/sched/grammars.h"
 #include "server/sched/model_watch.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // The model is loaded: the requests that wait for it hold it before it can be freed again.
 static void grant_waiters(server_models *m, server_model_entry *e)
@@ -16,6 +18,18 @@ static void grant_waiters(server_models *m, server_model_entry *e)
     e->number = 0;
     e->used_at = server_now();
     server_waiters_call(m, waiters, NULL);
+}
+
+// Opens the encoder of pictures before the engine has a thread of its own.
+static void open_pictures(const server_loaded *loaded, server_model *out)
+{
+    const frit_engine_media_options media = {.cache_bytes = loaded->media_cache};
+    const frit_status status = frit_engine_set_media(loaded->engine, &media);
+    const char *why = status != FRIT_OK         ? server_without_folder(frit_error())
+                      : loaded->worker.shift.on ? "with --context-shift the server reads no pictures"
+                                                : "";
+    out->image_tokens = loaded->image_tokens;
+    snprintf(out->why_no_pictures, sizeof out->why_no_pictures, "%s", why);
 }
 
 static bool fill_model(server_models *m, const server_model_entry *e, const server_loaded *loaded, server_model *out,
@@ -30,6 +44,7 @@ static bool fill_model(server_models *m, const server_model_entry *e, const serv
     out->sampling = loaded->sampling;
     out->format = loaded->format;
     out->adapters = loaded->adapters;
+    open_pictures(loaded, out);
     server_worker_options worker = loaded->worker;
     worker.adapters = loaded->adapters;
     worker.metrics = out->metrics;
@@ -63,6 +78,8 @@ static void copy_loaded(server_model *model, const server_model *from)
     model->sampling = from->sampling;
     model->format = from->format;
     model->adapters = from->adapters;
+    memcpy(model->why_no_pictures, from->why_no_pictures, sizeof model->why_no_pictures);
+    model->image_tokens = from->image_tokens;
     model->worker = from->worker;
     model->grammars = from->grammars;
 }
@@ -70,6 +87,7 @@ static void copy_loaded(server_model *model, const server_model *from)
 static void set_loaded(server_models *m, server_model_entry *e, const server_loaded *loaded, const server_model *filled)
 {
     copy_loaded(server_models_model(m, e), filled);
+    if (!filled->why_no_pictures[0]) atomic_store(&m->reads_pictures, true);
     e->loaded = *loaded;
     e->state = SERVER_MODEL_LOADED;
     e->is_requested = e->failed = e->gives_way = e->leaves = false;

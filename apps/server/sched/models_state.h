@@ -41,6 +41,7 @@ struct server_models {
     server_waiter *first, **end;   // requests that wait, in order
     uint64_t n_numbers;
     bool draining, cut, stop;
+    _Atomic bool reads_pictures;   // a model that reads pictures was loaded
 };
 
 static const double server_look_seconds = 0.05;   // interval between looks at what a thread waits for

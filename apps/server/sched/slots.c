@@ -69,6 +69,11 @@ static frit_status set_scales(const server_slots *slots, server_slot *slot, cons
     return status;
 }
 
+static bool is_of_picture(frit_token token)
+{
+    return token >= 1 << 30;
+}
+
 // Tokens at the beginning of the prompt that the restored text has. At least one token of the prompt runs.
 static size_t count_found(const server_slots *slots, const server_slot *slot, const server_prompt *prompt)
 {
@@ -80,6 +85,8 @@ static size_t count_found(const server_slots *slots, const server_slot *slot, co
     const size_t length = frit_session_length(slot->session);
     size_t n = 0;
     while (n < length && n + 1 < prompt->n && tokens[n] == prompt->tokens[n]) n++;
+    if (n < length && (is_of_picture(tokens[n]) || is_of_picture(prompt->tokens[n])))
+        while (n > 0 && is_of_picture(tokens[n - 1])) n--;   // no text ends within a picture
     return n >= LEAST || n == length || n + 1 == prompt->n ? n : 0;
 }
 
@@ -148,7 +155,10 @@ frit_status server_slot_load(const server_slots *slots, server_slot *slot, const
     const size_t n_same = rows ? 0 : count_found(slots, slot, prompt);
     frit_status status = n_same > 0 ? frit_session_truncate(slot->session, n_same) : begin_text(slots, slot, prompt);
     if (status == FRIT_OK && n_same > 0) slot->n_found = n_same - frit_session_pending(slot->session);
-    if (status == FRIT_OK) status = frit_session_push(slot->session, prompt->tokens + n_same, prompt->n - n_same, rows);
+    frit_push_options how = rows ? *rows : (frit_push_options){0};
+    how.media = prompt->media;
+    how.n_media = prompt->n_media;
+    if (status == FRIT_OK) status = frit_session_push(slot->session, prompt->tokens + n_same, prompt->n - n_same, &how);
     if (status == FRIT_OK) status = app_shift(slot->session, &slots->shift, prompt->n, slots->n_ctx);
     return status == FRIT_OK ? frit_session_predict(slot->session, prompt->prediction, prompt->n_prediction) : status;
 }

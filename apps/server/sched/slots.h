@@ -42,6 +42,8 @@ typedef struct server_prompt {
     const char *salt;               // prompts with equal salts share the prefix cache; NULL: no salt
     const frit_token *prediction;   // of the answer; NULL: none
     size_t n_prediction;
+    frit_media *const *media;   // [n_media]: pictures of the prompt
+    size_t n_media;
 } server_prompt;
 
 frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t n, const server_adapters *adapters,

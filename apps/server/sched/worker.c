@@ -96,14 +96,24 @@ static frit_status load_prompt(server_worker *worker, server_slot *slot, server_
     const bool wants_rows = server_job_has_rows(job);
     if (wants_rows) job->report.prompt_logprobs = calloc(job->request.n_prompt, sizeof *job->report.prompt_logprobs);
     if (wants_rows && !job->report.prompt_logprobs) return FRIT_E_MEMORY;
-    const server_job *first = server_job_first(job);
+    server_job *first = server_job_first(job);
+    server_pictures *pictures = first->request.pictures;
+    frit_media *media[SERVER_MAX_PICTURES];
+    for (size_t i = 0; pictures && i < pictures->n; i++) media[i] = pictures->items[i].media;
     const server_prompt prompt = {.tokens = job->request.prompt,
                                   .n = n_kept,
                                   .scales = choose_scales(worker, job),
                                   .salt = first->request.salt,
                                   .prediction = first->request.prediction,
-                                  .n_prediction = first->request.n_prediction};
-    return server_slot_load(&worker->slots, slot, &prompt, wants_rows ? &rows : NULL);
+                                  .n_prediction = first->request.n_prediction,
+                                  .media = media,
+                                  .n_media = pictures ? pictures->n : 0};
+    const frit_status status = server_slot_load(&worker->slots, slot, &prompt, wants_rows ? &rows : NULL);
+    job->usage.n_image = pictures ? pictures->n_tokens : 0;
+    if (first->group.further) return status;   // the further answers push the pictures again
+    server_pictures_free(pictures);
+    first->request.pictures = NULL;
+    return status;
 }
 
 static void start_job(server_worker *worker, server_slot *slot, server_job *job)
@@ -366,6 +376,15 @@ static void count_step(server_worker *worker, int32_t n_rows)
     pthread_mutex_unlock(&worker->lock);
 }
 
+static void count_pictures(server_worker *worker)
+{
+    frit_engine_media_info info;
+    frit_engine_get_media_info(worker->engine, &info);
+    if (info.n_encoded == worker->n_encoded) return;
+    server_metrics_count(worker->metrics, SERVER_COUNT_PICTURES, info.n_encoded - worker->n_encoded);
+    worker->n_encoded = info.n_encoded;
+}
+
 static void run_iteration(server_worker *worker)
 {
     for (int32_t i = 0; i < worker->slots.n; i++) {
@@ -381,6 +400,7 @@ static void run_iteration(server_worker *worker)
     int32_t n_rows = 0;
     end_failed(worker, frit_engine_advance(worker->engine, &n_rows));
     server_metrics_count(worker->metrics, SERVER_COUNT_STEPS, 1);
+    count_pictures(worker);
     count_step(worker, n_rows);
 }
 

@@ -27,11 +27,12 @@ struct server_worker {
     server_metrics *metrics;
     server_step_lock *step_lock;
     server_step_user step_user;
-    size_t n_cached;     // tokens of running jobs after the last step
-    size_t cache_room;   // tokens that the cache has room for; 0: unknown
-    bool may_defer;      // the iteration is short: clients may be woken in the next one
-    bool runs_ahead;     // jobs have picks in steps after the step in flight
-    bool is_settling;    // slots are settling: steps in flight run their sessions
+    size_t n_cached;      // tokens of running jobs after the last step
+    size_t cache_room;    // tokens that the cache has room for; 0: unknown
+    uint64_t n_encoded;   // pictures of the engine that were counted
+    bool may_defer;       // the iteration is short: clients may be woken in the next one
+    bool runs_ahead;      // jobs have picks in steps after the step in flight
+    bool is_settling;     // slots are settling: steps in flight run their sessions
     bool draining, cut, stop;
 };
 

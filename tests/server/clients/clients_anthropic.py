@@ -4,7 +4,7 @@ import unittest
 
 import anthropic
 
-from clients_server import KEY, ToolServer
+from clients_server import KEY, PictureServer, ToolServer
 
 WEATHER = {"name": "get_weather", "description": "Weather of a city",
            "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}
@@ -78,6 +78,20 @@ class Messages(unittest.TestCase):
         with anthropic.Anthropic(base_url=server.url, api_key="wrong", max_retries=0) as other:
             with self.assertRaises(anthropic.AuthenticationError):
                 other.messages.create(model="scripted", max_tokens=1, messages=[{"role": "user", "content": "a"}])
+
+
+class Pictures(unittest.TestCase):
+    def test_messages_have_pictures(self):
+        pictures = PictureServer()
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": pictures.data}}
+        with anthropic.Anthropic(base_url=pictures.url, api_key=KEY, max_retries=0) as own:
+            messages = [{"role": "user", "content": [image, {"type": "text", "text": pictures.question}]}]
+            answer = own.messages.create(model="pictures", max_tokens=6, messages=messages)
+            self.assertEqual(answer.content[0].text, pictures.answer)
+            count = own.messages.count_tokens(model="pictures", messages=messages)
+            usage = answer.usage
+            self.assertEqual(count.input_tokens, usage.input_tokens + usage.cache_read_input_tokens)
+        pictures.stop()
 
 
 if __name__ == "__main__":

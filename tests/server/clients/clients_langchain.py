@@ -12,7 +12,7 @@ from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, Field
 
-from clients_server import KEY, Server, ToolServer
+from clients_server import KEY, PictureServer, Server, ToolServer
 
 TALES = ["Rapunzel", "Hansel and Gretel", "the Frog King", "Snow White", "Rumpelstiltskin", "Cinderella"]
 os.environ["LANGSMITH_TRACING"] = "false"
@@ -110,6 +110,25 @@ class Others(unittest.TestCase):
         tool_loop(self, chat.bind_tools([get_weather]))
         chat = ChatOllama(base_url=bundled.url, model="default", client_kwargs=headers, temperature=0, num_predict=300)
         self.assertIsInstance(chat.with_structured_output(Book).invoke("Name a book of tales."), Book)
+
+
+class Pictures(unittest.TestCase):
+    def test_each_interface_has_pictures(self):
+        pictures = PictureServer()
+        headers = {"headers": {"Authorization": f"Bearer {KEY}"}}
+        question = HumanMessage([
+            {"type": "image", "base64": pictures.data, "mime_type": "image/jpeg"},
+            {"type": "text", "text": pictures.question}])
+        for chat in [
+            ChatOpenAI(base_url=pictures.url + "/v1", api_key=KEY, model="pictures", max_tokens=6, max_retries=0),
+            ChatAnthropic(base_url=pictures.url, api_key=KEY, model="pictures", max_tokens=6, max_retries=0),
+            ChatOllama(base_url=pictures.url, model="pictures", client_kwargs=headers, num_predict=6),
+        ]:
+            with self.subTest(chat=type(chat).__name__):
+                answer = chat.invoke([question])
+                text = answer.text if isinstance(answer.text, str) else answer.text()
+                self.assertEqual(text, pictures.answer)
+        pictures.stop()
 
 
 if __name__ == "__main__":

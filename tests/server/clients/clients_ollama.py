@@ -4,7 +4,7 @@ import unittest
 
 import ollama
 
-from clients_server import KEY, ToolServer
+from clients_server import KEY, PictureServer, ToolServer
 
 WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city", "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
@@ -56,6 +56,20 @@ class Client(unittest.TestCase):
         with self.assertRaises(ollama.ResponseError) as raised:
             list(client.generate(model="scripted", prompt="a", options={"temperature": -1}, stream=True))
         self.assertEqual(raised.exception.status_code, 400)
+
+
+class Pictures(unittest.TestCase):
+    def test_chats_and_prompts_have_pictures(self):
+        pictures = PictureServer()
+        own = ollama.Client(host=pictures.url, headers={"Authorization": f"Bearer {KEY}"})
+        answer = own.chat(model="pictures", options={"num_predict": 6}, messages=[
+            {"role": "user", "content": pictures.question, "images": [pictures.file]}])
+        self.assertEqual(answer.message.content, pictures.answer)
+        answer = own.generate(model="pictures", prompt=pictures.question, images=[pictures.file],
+                              options={"num_predict": 6})
+        self.assertEqual(answer.response, pictures.answer)
+        self.assertIn("vision", own.show("pictures").capabilities)
+        pictures.stop()
 
 
 if __name__ == "__main__":

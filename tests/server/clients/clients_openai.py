@@ -10,7 +10,7 @@ import urllib.request
 
 import openai
 
-from clients_server import KEY, Server, ToolServer
+from clients_server import KEY, PictureServer, Server, ToolServer
 
 QUESTION = [{"role": "user", "content": "Tell me the tale of Rapunzel."}]
 
@@ -302,6 +302,27 @@ class Errors(unittest.TestCase):
                 if json.load(reply)["running"] == 0:
                     return
         self.fail("the session is still busy")
+
+
+class Pictures(unittest.TestCase):
+    def test_chats_and_responses_have_pictures(self):
+        pictures = PictureServer()
+        url = f"data:image/jpeg;base64,{pictures.data}"
+        with openai.OpenAI(base_url=pictures.url + "/v1", api_key=KEY, max_retries=0) as own:
+            answer = own.chat.completions.create(model="pictures", max_tokens=6, messages=[{"role": "user", "content": [
+                {"type": "image_url", "image_url": {"url": url, "detail": "high"}},
+                {"type": "text", "text": pictures.question}]}])
+            self.assertEqual(answer.choices[0].message.content, pictures.answer)
+            self.assertGreater(answer.usage.prompt_tokens_details.image_tokens, 0)
+            answer = own.responses.create(model="pictures", max_output_tokens=6, input=[{"role": "user", "content": [
+                {"type": "input_image", "image_url": url, "detail": "auto"},
+                {"type": "input_text", "text": pictures.question}]}])
+            self.assertEqual(answer.output_text, pictures.answer)
+            with self.assertRaises(openai.BadRequestError) as raised:
+                own.chat.completions.create(model="pictures", messages=[{"role": "user", "content": [
+                    {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}])
+            self.assertEqual(raised.exception.param, "messages[0].content[0]")
+        pictures.stop()
 
 
 if __name__ == "__main__":
