@@ -679,6 +679,18 @@ static void call_images(void)
     note("frit_media_new", "options");
     assert_int_equal(frit_media_new(&media, o.engine, image, NULL), FRIT_E_UNSUPPORTED);   // a model of text
     assert_null(media);
+    REFUSES(frit_media_prepare, out, NULL, o.model, image, NULL);
+    REFUSES(frit_media_prepare, model, &media, NULL, image, NULL);
+    REFUSES(frit_media_prepare, image, &media, o.model, NULL, NULL);
+    note("frit_media_prepare", "options");
+    assert_int_equal(frit_media_prepare(&media, o.model, image, NULL), FRIT_E_UNSUPPORTED);
+    frit_engine_media_info info;
+    REFUSES(frit_engine_set_media, engine, NULL, NULL);
+    note("frit_engine_set_media", "options");
+    assert_int_equal(frit_engine_set_media(o.engine, NULL), FRIT_E_UNSUPPORTED);
+    REFUSES(frit_engine_get_media_info, engine, NULL, &info);
+    REFUSES(frit_engine_get_media_info, info, o.engine, NULL);
+    ZERO(frit_media_bytes, media, NULL);
     ZERO(frit_media_tokens, media, NULL, &n);
     ZERO(frit_media_tokens, n_tokens, (const frit_media *)(uintptr_t)rgb, NULL);
     FREES(frit_media_free, media);
