@@ -6,16 +6,21 @@
 #include "text/chat/conversation.h"
 
 // Returns the rendered prompt, malloc'd.
-static char *render(const frit_chat *chat, const char *text)
+static char *render_pictures(const frit_chat *chat, const char *text, size_t n_pictures)
 {
     json_t *request = parse(text);
     frit_conversation conversation;
-    assert_ok(frit_conversation_read(&conversation, chat, request, 0));
+    assert_ok(frit_conversation_read(&conversation, chat, request, n_pictures));
     frit_buf out = {0};
     assert_ok(frit_chat_apply_json(chat, conversation.variables, &out, NULL));
     frit_conversation_free(&conversation);
     json_decref(request);
     return out.data;
+}
+
+static char *render(const frit_chat *chat, const char *text)
+{
+    return render_pictures(chat, text, 0);
 }
 
 static void check(const frit_chat *chat, const char *request, const char *part)
@@ -256,6 +261,28 @@ static void a_model_without_a_template_gets_one_that_fits_its_tokens(void **stat
     }
 }
 
+// A template without tools gets results as texts of a user's message, which is joined with the user's next message.
+static void pictures_of_results_follow_their_texts(void **state)
+{
+    (void)state;
+    frit_chat *chat =
+        open_chat("{% for m in messages %}<|{{ m.role }}|>{% if m.content is string %}{{ m.content }}{% else %}"
+                  "{% for p in m.content %}{% if p.type == 'image' %}<image>{% else %}{{ p.text }}{% endif %}"
+                  "{% endfor %}{% endif %}{% endfor %}");
+    char *text = render_pictures(
+        chat,
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"Look\"}, {\"role\": \"assistant\", \"tool_calls\": "
+        "[{\"id\": \"a\", \"type\": \"function\", \"function\": {\"name\": \"camera\", \"arguments\": \"{}\"}}]}, "
+        "{\"role\": \"tool\", \"tool_call_id\": \"a\", \"content\": [{\"type\": \"text\", \"text\": \"one\"}, "
+        "{\"type\": \"image\"}]}, {\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"and\"}, "
+        "{\"type\": \"image\"}, {\"type\": \"text\", \"text\": \"?\"}]}]}",
+        2);
+    const char *end = strstr(text, "{\"tool_result\": {\"name\": \"camera\", \"content\": \"one\"}}<image>and<image>?");
+    if (!end) fail_msg("%s", text);
+    free(text);
+    frit_chat_free(chat);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +296,7 @@ int main(void)
         cmocka_unit_test(calls_of_the_history_are_written_as_the_model_writes_them),
         cmocka_unit_test(tools_without_a_place_are_written_into_messages),
         cmocka_unit_test(a_model_without_a_template_gets_one_that_fits_its_tokens),
+        cmocka_unit_test(pictures_of_results_follow_their_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
