@@ -413,7 +413,7 @@ static void models_of_text_refuse_pictures(void **state)
         &s, CHAT,
         "{\"messages\": [{\"role\": \"system\", \"content\": \"a\"}, {\"role\": \"user\", \"content\": [" URL(
             PIXEL) "]}]}",
-        "messages[1].content[0]: qwen2: models of the architecture 'qwen2' read no pictures");
+        "messages[1].content[0]: qwen2: has no processor of pictures");
     expect_refused(&s, "/api/chat",
                    "{\"messages\": [{\"role\": \"user\", \"content\": \"a\", \"images\": [\"QQ==\"]}]}",
                    "messages[0].images[0]: qwen2: ");
