@@ -61,6 +61,7 @@ struct frit_arch {
     bool no_out_norm;               // no final norm, because layers end with one
     bool qkv_in_thirds;             // fused q, k and v begin at thirds of the rows, whatever their sizes
     bool reads_media;               // its text may have pictures
+    bool mixes_rope;                // M-RoPE: pairs of the sections take turns, instead of one section after another
     const frit_media_arch *media;   // of an encoder of pictures (media.h); NULL: rows are tokens
     frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, if more than `act` is applied
     frit_node *(*begin)(frit_build *b, frit_node *x);   // from the embeddings to the first layer's input; may be NULL

@@ -23,6 +23,8 @@ typedef struct frit_build {
     int32_t n_state;                 // numbers of the layer's state that its ops use so far
     frit_node *turns;                // cosines and sines that rows bring; NULL: RoPE by positions
     frit_node *segments;             // of an encoder of pictures (media.h)
+    frit_node *deep;                 // features for the first layers; of an encoder: those that earlier layers gave
+    int32_t n_deep;                  // of an encoder: how many
     bool encodes;                    // the encoder of an encoder-decoder
     const frit_adapters *adapters;   // NULL: none
 } frit_build;

@@ -52,12 +52,15 @@ bool frit_arch_reads_media(const frit_arch *arch, const frit_hparams *hp)
     return arch->reads_media && !hp->is_next;
 }
 
-// Rows may stand for pictures. Then they bring features in place of their embedding, and with M-RoPE their rotation.
+// Rows may stand for pictures. Then they bring features in place of their embedding, features that are added to the
+// results of the first layers, and with M-RoPE their rotation. Other rows bring zeros to be added.
 static frit_node *place_media(frit_build *b, frit_node *x)
 {
-    const int64_t n = b->hp->n_embd, n_turns = frit_has_rope_axes(b->hp) ? b->hp->rope.dim : 0;
-    frit_node *given = frit_given_node(b->g, 1 + n + n_turns);
-    if (n_turns > 0) b->turns = frit_slice(b->g, given, 1 + n, n_turns);
+    const int64_t n = b->hp->n_embd, n_all = frit_feature_width(b->hp);
+    const int64_t n_turns = frit_has_rope_axes(b->hp) ? b->hp->rope.dim : 0;
+    frit_node *given = frit_given_node(b->g, 1 + n_all + n_turns);
+    if (n_turns > 0) b->turns = frit_slice(b->g, given, 1 + n_all, n_turns);
+    if (n_all > n) b->deep = frit_slice(b->g, given, 1 + n, n_all - n);
     return b->embedding = frit_place_rows(b->g, x, frit_slice(b->g, given, 0, 1 + n));
 }
 
@@ -102,6 +105,8 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
         if (x && b.n_state != b.lhp->n_state)
             return frit_fail(FRIT_E_INVALID, "%s: layer %d has a state of %d numbers, expected %d", arch->name,
                              (int)b.i_layer, (int)b.n_state, (int)b.lhp->n_state);
+        if (b.deep && b.i_layer < hp->media.n_deep)
+            x = frit_add(g, x, frit_slice(g, b.deep, b.i_layer * (int64_t)hp->n_embd, hp->n_embd));
         if (b.adapters && b.adapters->steers) x = frit_steer(g, x, b.i_layer);
     }
     g->depth = b.i_layer;

@@ -130,6 +130,8 @@ static int64_t resolve_rare(const frit_hparams *hp, const frit_layer_hparams *lh
         return (int64_t)hp->n_embd * hp->media.merge * hp->media.merge;
     case FRIT_DIM_PROJECTOR:
         return hp->media.n_projector;
+    case FRIT_DIM_DEEP:
+        return lhp - hp->layers < hp->media.n_deep ? (int64_t)hp->n_embd * hp->media.merge * hp->media.merge : 0;
     case FRIT_DIM_EMBD_OUT:
         return frit_hidden_width(hp);
     case FRIT_DIM_INDEX_HEADS:

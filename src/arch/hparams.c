@@ -41,6 +41,7 @@ static const hparam rows[] = {
     {"unused_block_count",                   INT,   MODEL(media.n_unused),  0,    1024,    0,     CHOSEN},
     {"projector_length",                     INT,   MODEL(media.n_projector), 1,  1 << 20, 0,     CHOSEN},
     {"spatial_merge_size",                   INT,   MODEL(media.merge),     1,    64,      1,     CHOSEN},
+    {"n_deepstack_layers",                   INT,   MODEL(media.n_deep),    0,    1024,    0,     CHOSEN},
     {"vocab_size",                           INT,   MODEL(n_vocab),         1,    1 << 24, 0,     0},
     {"attention.layer_norm_rms_epsilon",     FLOAT, MODEL(rms_eps),         0,    1,       0,     0},
     {"attention.layer_norm_epsilon",         FLOAT, MODEL(layer_norm_eps),  0,    1,       0,     0},
@@ -148,6 +149,7 @@ static const hparam rows[] = {
     {"attention.value_length",               INT,   LAYER(v_dim),           1,    65536,   0,     PER_LAYER},
     {"attention.sliding_window",             INT,   LAYER(window),          0,    1 << 30, 0,     PER_LAYER | CHOSEN},
     {"attention.recurrent_layers",           BOOL,  LAYER(is_recurrent),    0,    1,       0,     PER_LAYER | CHOSEN},
+    {"deepstack_layers",                     BOOL,  LAYER(is_deep),         0,    1,       0,     PER_LAYER | CHOSEN},
     {"attention.rope_pattern",               BOOL,  LAYER(is_rotated),      0,    1,       1,     PER_LAYER | CHOSEN},
     {"attention.compress_ratios",            INT,   LAYER(block),           0,    1 << 20, 0,     PER_LAYER | CHOSEN | REQUIRED},
     {"attention.indexer.types",              INT,   LAYER(index_type),      0,    1,       -1,    PER_LAYER | CHOSEN},
@@ -524,6 +526,9 @@ static frit_status read_all(frit_hparams_reader *r, frit_arena *arena)
     frit_meta_get_bool(&r->ckpt->meta, "frit.delta.grouped_heads", &r->hp->recurrent.grouped_heads, NULL);
     if (r->arch->adjust) FRIT_TRY(r->arch->adjust(r->hp));
     for (int32_t i = 0; i < r->hp->n_layer_next; i++) r->hp->layers[r->hp->n_layer + i] = *last_with_attention(r->hp);
+    if (r->hp->media.n_deep > r->hp->n_layer)
+        return frit_fail(FRIT_E_FORMAT, "%s.n_deepstack_layers is %d, expected at most %s.block_count, %d",
+                         r->arch->name, (int)r->hp->media.n_deep, r->arch->name, (int)r->hp->n_layer);
     if (r->hp->attn_temp_scale != 0 && r->hp->attn_temp_length < 1)
         return frit_fail(FRIT_E_FORMAT, "%s.attention.temperature_length is %d, expected 1 or more", r->arch->name,
                          (int)r->hp->attn_temp_length);

@@ -42,6 +42,7 @@ typedef struct frit_layer_hparams {
     bool is_rotated;   // from the file
     bool has_experts;
     bool is_recurrent;
+    bool is_deep;                   // of an encoder of pictures: its results are part of the features
     float clamp_exp, clamp_shexp;   // limit of gate and up in experts and in shared experts; 0: no limit
     int32_t n_state;                // size of a recurrent layer's state, in numbers
     bool shares_kv;                 // uses the keys and values of layer kv_layer
@@ -86,6 +87,7 @@ typedef struct frit_media_params {
     int32_t n_unused;      // last layers that the text does not read
     int32_t n_projector;   // width between the matrices that follow the encoder; 0: there is no such width
     int32_t merge;         // patches on a side of the block that a row of the text stands for
+    int32_t n_deep;        // results of earlier layers in each result, for the text's first layers (Qwen3-VL)
 } frit_media_params;
 
 typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;
@@ -154,6 +156,7 @@ typedef struct frit_hparams {
     bool is_swa_plain;                            // RoPE of layers with a window is not scaled
     frit_rope_style rope_style;                   // the architecture's, unless the file has one
     int32_t rope_sections[4];                     // sections of M-RoPE; equal to plain RoPE for text
+    bool is_rope_mixed;                           // pairs of the sections take turns, as long as they last
     frit_rope_table rope_table, rope_swa_table;   // from rope.c
     frit_layer_hparams *layers;                   // [n_layer + n_layer_next]
 } frit_hparams;
@@ -162,6 +165,12 @@ typedef struct frit_hparams {
 static inline bool frit_has_rope_axes(const frit_hparams *hp)
 {
     return hp->rope_sections[0] > 0 && hp->rope_sections[1] > 0;
+}
+
+// Returns the number of elements of the features that stand for a token of a text with pictures.
+static inline int64_t frit_feature_width(const frit_hparams *hp)
+{
+    return (int64_t)hp->n_embd * (1 + hp->media.n_deep);
 }
 
 // Returns the number of elements of the hidden states that an encoder gives.

@@ -97,5 +97,6 @@ frit_status frit_hparams_complete_rope(frit_hparams_reader *r)
                              r->arch->name, is_swa ? "_swa" : "", (int)dim, (int)hp->layers[i].k_dim);
     }
     complete_rope_swa(r);
+    hp->is_rope_mixed = r->arch->mixes_rope;
     return read_sections(r);
 }

@@ -15,7 +15,8 @@
     X(llava_vision) \
     X(mistral3_vision) \
     X(qwen2_vl_vision) \
-    X(qwen2_5_vl_vision)
+    X(qwen2_5_vl_vision) \
+    X(qwen3_vl_vision)
 // clang-format on
 
 #define DECLARE(name) extern const frit_arch frit_arch_##name;
@@ -42,7 +43,7 @@ frit_status frit_media_count(const frit_arch *arch, const frit_hparams *hp, frit
     if (grid.height < 1 || grid.width < 1 || grid.height % merge != 0 || grid.width % merge != 0)
         return frit_fail(FRIT_E_INVALID, "a picture of %d x %d patches, expected multiples of %d for an encoder %s",
                          (int)grid.height, (int)grid.width, (int)merge, arch->name);
-    if (arch->media->has_places && !arch->media->resize_places &&
+    if (arch->media->has_places && !arch->media->resize_places && !arch->media->tap &&
         (grid.height != hp->media.side || grid.width != hp->media.side))
         return frit_fail(FRIT_E_INVALID, "a picture of %d x %d patches, expected %d x %d for an encoder %s",
                          (int)grid.height, (int)grid.width, (int)hp->media.side, (int)hp->media.side, arch->name);
@@ -60,15 +61,21 @@ static int64_t n_turns(const frit_arch *arch, const frit_hparams *hp)
     return arch->media->has_turns ? hp->layers[0].k_dim : 0;
 }
 
-// Numbers that tell a row's position: a row of the table, once, or the position itself.
+// Numbers that tell a row's position: rows of the table with their weights, or the position itself.
 static int64_t place_width(const frit_arch *arch, const frit_hparams *hp)
 {
-    return arch->media->resize_places ? hp->n_embd : 2 * arch->media->has_places;
+    const int64_t n_taps = arch->media->tap ? arch->media->n_taps : 1;
+    return arch->media->resize_places ? hp->n_embd : arch->media->has_places ? 2 * n_taps : 0;
 }
 
 int64_t frit_media_width(const frit_arch *arch, const frit_hparams *hp)
 {
     return hp->n_embd_in + n_turns(arch, hp) + arch->media->has_segments + place_width(arch, hp);
+}
+
+int64_t frit_media_out_width(const frit_hparams *hp)
+{
+    return (int64_t)frit_hidden_width(hp) * (1 + hp->media.n_deep);
 }
 
 void frit_media_place_blocks(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows)
@@ -78,6 +85,32 @@ void frit_media_place_blocks(const frit_hparams *hp, frit_media_grid grid, frit_
         const int32_t block = i / n, y = block / width * merge + i % n / merge, x = block % width * merge + i % merge;
         rows[i] = (frit_patch_place){.patch = y * grid.width + x, .turns = {y, x}, .place = y * grid.width + x};
         out_rows[block] = block * n;
+    }
+}
+
+void frit_media_place_squares(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows)
+{
+    frit_media_place_blocks(hp, grid, rows, out_rows);
+    for (int32_t i = 0; i < grid.height * grid.width; i++) rows[i].patch = i;
+}
+
+// The place on an axis of the table that patch i of n stands at: the last patch stands at the last place.
+static double stretch(int32_t i, int32_t n, int32_t side)
+{
+    return n > 1 ? (double)i * (side - 1) / (n - 1) : 0;
+}
+
+void frit_media_tap_bilinear(const frit_hparams *hp, frit_media_grid grid, const frit_patch_place *at, float *rows,
+                             float *weights)
+{
+    const int32_t side = hp->media.side;
+    const double y = stretch(at->turns[0], grid.height, side), x = stretch(at->turns[1], grid.width, side);
+    for (int32_t i = 0; i < 4; i++) {
+        const int32_t below = i / 2, right = i % 2, top = (int32_t)y, left = (int32_t)x;
+        const int32_t row = top + below < side ? top + below : side - 1;
+        const int32_t column = left + right < side ? left + right : side - 1;
+        rows[i] = (float)(row * side + column);
+        weights[i] = (float)((below ? y - top : 1 - (y - top)) * (right ? x - left : 1 - (x - left)));
     }
 }
 
@@ -117,8 +150,8 @@ static void write_turns(const frit_arch *arch, const frit_patch_place *at, int64
     }
 }
 
-static void write_row(const frit_arch *arch, const frit_hparams *hp, const frit_patch_place *at, const float *pixels,
-                      const float *places, float *to)
+static void write_row(const frit_arch *arch, const frit_hparams *hp, frit_media_grid grid, const frit_patch_place *at,
+                      const float *pixels, const float *places, float *to)
 {
     const int64_t n_pixels = hp->n_embd_in, n_place = place_width(arch, hp);
     float *place = to + frit_media_width(arch, hp) - n_place;
@@ -130,6 +163,8 @@ static void write_row(const frit_arch *arch, const frit_hparams *hp, const frit_
     if (arch->media->has_segments) to[n_pixels + n_turns(arch, hp)] = (float)at->segment;
     if (places)
         memcpy(place, places + at->place * n_place, (size_t)n_place * sizeof *place);
+    else if (arch->media->tap)
+        arch->media->tap(hp, grid, at, place, place + arch->media->n_taps);
     else if (n_place > 0)
         place[0] = (float)at->place, place[1] = 1;
 }
@@ -148,7 +183,7 @@ frit_status frit_media_place(const frit_arch *arch, const frit_hparams *hp, cons
     if (status == FRIT_OK && resizes) status = arch->media->resize_places(hp, weights, grid, places);
     if (status == FRIT_OK) arch->media->place(hp, grid, rows, out->out_rows);
     for (size_t i = 0; i < n && status == FRIT_OK; i++)
-        write_row(arch, hp, &rows[i], pixels, places, out->given + i * (size_t)frit_media_width(arch, hp));
+        write_row(arch, hp, grid, &rows[i], pixels, places, out->given + i * (size_t)frit_media_width(arch, hp));
     free(places);
     free(rows);
     return status;

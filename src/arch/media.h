@@ -3,8 +3,8 @@
 //
 // The rows of a step are patches of a picture instead of tokens. Each row brings what the encoder reads, one after the
 // other: the pixels of its patch, the cosines and sines of its rotation (op rope_angles), the number of its window
-// (op attend_uncached), and its place in a table of positions (op embed_mix) or, if the table is resized for each
-// picture, its vector. The results are the rows that stand for the picture in a text: each is computed from a block of
+// (op attend_uncached), and its places in a table of positions with their weights (op embed_mix) or, if the table is
+// resized for each picture, its vector. The results are the rows that stand for the picture in a text: each is computed from a block of
 // consecutive rows, which is why rows are placed block by block.
 //
 //     frit_media_count(arch, hp, grid, &size);                      rows and results of a picture of this size
@@ -39,6 +39,9 @@ struct frit_media_arch {
     bool turns_alternate;   // frequencies belong to rows and columns in turn, otherwise both have the same
     bool has_places;        // rows read a table of learned positions, by the number of their place
     bool has_class;         // a row stands for the whole picture (CLIP), and gives no result
+    // With has_places: rows of the table that a patch reads, if there are several. tap writes their indices and weights.
+    int32_t n_taps;
+    void (*tap)(const frit_hparams *hp, frit_media_grid grid, const frit_patch_place *at, float *rows, float *weights);
     // Resizes the table of learned positions to a grid: places [height * width, n_embd]. Rows bring their vector. NULL:
     // the encoder has no table, or one for pictures of one size.
     frit_status (*resize_places)(const frit_hparams *hp, const frit_weights *weights, frit_media_grid grid,
@@ -52,14 +55,20 @@ const frit_arch *frit_media_arch_find(const char *name);   // NULL if unknown
 // FRIT_E_INVALID if a side of the grid is no multiple of the encoder's blocks.
 frit_status frit_media_count(const frit_arch *arch, const frit_hparams *hp, frit_media_grid grid, frit_media_size *out);
 int64_t frit_media_width(const frit_arch *arch, const frit_hparams *hp);   // floats that each row brings
+int64_t frit_media_out_width(const frit_hparams *hp);                      // elements of a result
 // pixels [patches, n_embd_in], in the order of the model's processor.
 frit_status frit_media_place(const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                              frit_media_grid grid, const float *pixels, const frit_media_rows *out);
-// The output is [n_outs, frit_hidden_width].
+// The output is [n_outs, frit_media_out_width].
 frit_status frit_media_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights);
 
-// Places rows block by block. The processor gives patches row by row.
+// Places rows block by block. The processor gives patches row by row, or block by block too.
 void frit_media_place_blocks(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows);
+void frit_media_place_squares(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows, int32_t *out_rows);
+// For `tap`: the four places around the patch of a table with hp->media.side rows and columns, which is stretched over
+// the picture and interpolated bilinearly. Patches turn by their row and column.
+void frit_media_tap_bilinear(const frit_hparams *hp, frit_media_grid grid, const frit_patch_place *at, float *rows,
+                             float *weights);
 // The first row is the class row, and its position is the first of the table.
 void frit_media_place_after_class(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *rows,
                                   int32_t *out_rows);

@@ -70,6 +70,7 @@ typedef struct frit_layer {
     const frit_tensor *rel_k, *rel_q;            // keys and queries of distances: computed (deberta.c)
     frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // cross attention
     frit_weight unused;                                           // weights of parts that frit does not run
+    frit_weight deep_norm, deep_in, deep_out;                     // of features of earlier layers (Qwen3-VL)
     // Fused matrices in files; bound as views q, k, v and gate, up.
     frit_weight qkv, gate_up, shared_gate_up;
 
@@ -123,6 +124,7 @@ typedef enum frit_dim {
     FRIT_DIM_PLACES,      // learned positions of an encoder, without a class row
     FRIT_DIM_PLACES_1,    // and with one
     FRIT_DIM_MERGED,      // of the rows of a block of patches, side by side
+    FRIT_DIM_DEEP,        // the same in as many first layers as give features, otherwise 0
     FRIT_DIM_PROJECTOR,   // between the matrices that follow an encoder of pictures
     FRIT_DIM_EMBD_OUT,    // of the last hidden state after its projection
     FRIT_DIM_N_CTX,

@@ -32,6 +32,18 @@ static const struct {
     {"qwen2_5_vl", "", "{\"fullatt_block_indexes\": [3]}", FRIT_E_FORMAT,
      "fullatt_block_indexes[0] is not one of the 3"},
     {"qwen2_5_vl", "", "{\"fullatt_block_indexes\": [\"1\"]}", FRIT_E_FORMAT, "fullatt_block_indexes[0] is not one"},
+    {"qwen3_vl", "", "{\"num_position_embeddings\": 35}", FRIT_E_FORMAT,
+     "num_position_embeddings is 35, expected a square"},
+    {"qwen3_vl", "", "{\"num_position_embeddings\": 49}", FRIT_E_FORMAT,
+     "'position_embd.weight' has the shape [36, 32]"},
+    {"qwen3_vl", "", "{\"deepstack_visual_indexes\": 2}", FRIT_E_FORMAT, "deepstack_visual_indexes is not a list"},
+    {"qwen3_vl", "", "{\"deepstack_visual_indexes\": [0, 4]}", FRIT_E_FORMAT,
+     "deepstack_visual_indexes[1] is not one of the 4 layers"},
+    {"qwen3_vl", "", "{\"deepstack_visual_indexes\": [2, 0]}", FRIT_E_FORMAT, "or not above the one before"},
+    {"qwen3_vl", "", "{\"deepstack_visual_indexes\": [\"0\"]}", FRIT_E_FORMAT,
+     "deepstack_visual_indexes[0] is not one"},
+    {"qwen3_vl", "", "{\"deepstack_visual_indexes\": [0, 1, 2]}", FRIT_E_FORMAT, "'blk.2.deep_norm.weight'"},
+    {"qwen3_vl", "", "{\"deepstack_visual_indexes\": [0]}", FRIT_E_FORMAT, "'blk.1.deep_"},
     {"smolvlm", "", "{\"image_size\": 4}", FRIT_E_FORMAT, "image_size is 4, expected at least the patch size 8"},
     {"smolvlm", "", "{\"image_size\": 64}", FRIT_E_FORMAT,
      "'position_embd.weight' has the shape [16, 48], expected [64"},
@@ -160,8 +172,9 @@ static void heads_without_halves_of_pairs_are_refused(void **state)
 static void unchanged_folders_are_read(void **state)
 {
     (void)state;
-    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "smolvlm", "llava",           "mistral3",
-                                         "internvl", "llava_next", "lfm2_vl", "llava_onevision", "llama4"};
+    static const char *const models[] = {"qwen2_vl",   "qwen2_5_vl", "qwen3_vl",        "qwen3_5",
+                                         "smolvlm",    "llava",      "mistral3",        "internvl",
+                                         "llava_next", "lfm2_vl",    "llava_onevision", "llama4"};
     for (size_t i = 0; i < FRIT_COUNT(models); i++) assert_ok(open_encoder(shared_path("goldens/media/%s", models[i])));
 }
 

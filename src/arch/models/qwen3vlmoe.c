@@ -14,12 +14,18 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
+static const char *const keys[] = {"n_deepstack_layers"};
+
 const frit_arch frit_arch_qwen3vlmoe = {
     .name = "qwen3vlmoe",
     .title = "Qwen3-VL MoE",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
+    .keys = keys,
+    .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_NEOX,
     .expert_normalize = true,
+    .reads_media = true,
+    .mixes_rope = true,
     .layer = frit_layer_sequential,
 };

@@ -87,7 +87,7 @@ frit_status frit_encoder_count(const frit_encoder *encoder, frit_media_grid grid
 
 int64_t frit_encoder_width(const frit_encoder *encoder)
 {
-    return frit_hidden_width(&encoder->hp);
+    return frit_media_out_width(&encoder->hp);
 }
 
 const float *frit_encoder_newline(const frit_encoder *encoder)

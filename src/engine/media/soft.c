@@ -175,7 +175,7 @@ static int64_t n_turns(const frit_hparams *hp)
 
 uint64_t frit_soft_step_bytes(const frit_engine *engine, int32_t n_rows)
 {
-    return (uint64_t)n_rows * (uint64_t)(1 + engine->hp.n_embd + n_turns(&engine->hp)) * sizeof(float);
+    return (uint64_t)n_rows * (uint64_t)(1 + frit_feature_width(&engine->hp) + n_turns(&engine->hp)) * sizeof(float);
 }
 
 static frit_status check_run(const frit_session *session, const frit_soft_run *run)
@@ -185,9 +185,9 @@ static frit_status check_run(const frit_session *session, const frit_soft_run *r
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: models of the architecture '%s' read no pictures",
                               model->info.path, model->arch->name);
     if (session->shift.on) return frit_fail(FRIT_E_UNSUPPORTED, "a session whose context shifts reads no pictures");
-    if (run->width == model->hp.n_embd) return FRIT_OK;
-    return frit_fail_file(FRIT_E_INVALID, "%s: a picture has rows of %d features, expected %d", model->info.path,
-                          (int)run->width, (int)model->hp.n_embd);
+    if (run->width == frit_feature_width(&model->hp)) return FRIT_OK;
+    return frit_fail_file(FRIT_E_INVALID, "%s: a picture has rows of %d features, expected %lld", model->info.path,
+                          (int)run->width, (long long)frit_feature_width(&model->hp));
 }
 
 // Allocates the input of steps with soft tokens when the first come.
@@ -290,10 +290,13 @@ void frit_session_soft_free(frit_session *session)
 
 // ------------------------------------------------------------------------------- steps
 
-// The axis that pair i of a head turns by: sections of time, row, column, one after the other.
+// The axis that pair i of a head turns by: sections of time, row, column, one after the other. If they are mixed, rows
+// and columns have one pair each of three, as long as their sections last.
 static int axis_of(const frit_hparams *hp, int64_t i)
 {
-    int axis = 0;
+    int axis = (int)(i % FRIT_ROPE_AXES);
+    if (hp->is_rope_mixed) return i < (int64_t)FRIT_ROPE_AXES * hp->rope_sections[axis] ? axis : 0;
+    axis = 0;
     for (int64_t end = hp->rope_sections[0]; axis < FRIT_ROPE_AXES - 1 && i >= end; end += hp->rope_sections[axis])
         axis++;
     return axis;
@@ -317,14 +320,14 @@ static void write_turns(const frit_session *session, size_t i, const frit_soft_i
 static void write_row(const frit_session *session, size_t i, float *row)
 {
     const frit_hparams *hp = &session->engine->hp;
-    const size_t n_embd = (size_t)hp->n_embd;
+    const size_t n = (size_t)frit_feature_width(hp);
     const frit_soft_item *item = find_item(session, i);
     row[0] = item ? 1 : 0;
     if (item)
-        memcpy(row + 1, item->run->features + (i - item->first) * n_embd, n_embd * sizeof *row);
+        memcpy(row + 1, item->run->features + (i - item->first) * n, n * sizeof *row);
     else
-        memset(row + 1, 0, n_embd * sizeof *row);
-    if (n_turns(hp) > 0) write_turns(session, i, item, row + 1 + n_embd);
+        memset(row + 1, 0, n * sizeof *row);
+    if (n_turns(hp) > 0) write_turns(session, i, item, row + 1 + n);
 }
 
 static bool has_soft_rows(const frit_step *step)

@@ -169,6 +169,10 @@
     X(mistral3_vision) \
     X(qwen2_5_vl_vision) \
     X(qwen2_vl_vision) \
+    X(qwen3_5_moe_vision) \
+    X(qwen3_5_vision) \
+    X(qwen3_vl_moe_vision) \
+    X(qwen3_vl_vision) \
     X(smolvlm_vision)
 // clang-format on
 

@@ -41,6 +41,27 @@ static inline const float *media_golden_array(const media_golden *g, const char 
     return g->values + json_integer_value(json_object_get(array, "offset")) / (json_int_t)sizeof(float);
 }
 
+// Returns the features of a case, and sets their number and width. Those for the first layers of a text (deepstack)
+// follow the others in each row. The caller frees them.
+static inline float *media_golden_features(const media_golden *g, const json_t *one, int64_t *n_rows, int64_t *width)
+{
+    const json_t *deep = json_object_get(one, "deepstack");
+    const size_t n_parts = 1 + json_array_size(deep);
+    int64_t n;
+    const char *name = json_string_value(json_object_get(one, "features"));
+    assert_non_null(name);
+    media_golden_array(g, name, n_rows, &n);
+    *width = n * (int64_t)n_parts;
+    float *all = calloc((size_t)(*n_rows * *width), sizeof *all);
+    for (size_t i = 0; i < n_parts; i++) {
+        if (i > 0) name = json_string_value(json_array_get(deep, i - 1));
+        const float *part = media_golden_array(g, name, n_rows, &n);
+        for (int64_t t = 0; t < *n_rows; t++)
+            memcpy(all + t * *width + (int64_t)i * n, part + t * n, (size_t)n * sizeof *part);
+    }
+    return all;
+}
+
 static inline const char *media_golden_text(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));

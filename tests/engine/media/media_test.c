@@ -119,7 +119,7 @@ static void expect_answer(fixture *f, const frit_token *tokens, size_t n)
 static void answers_about_files_equal_those_of_transformers(void **state)
 {
     (void)state;
-    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl"};
+    static const char *const models[] = {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5"};
     for (size_t m = 0; m < FRIT_COUNT(models); m++)
         for (size_t k = 1; k < 3; k++) {
             fixture f = open_fixture(models[m], k);

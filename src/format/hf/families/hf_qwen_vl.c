@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Qwen2-VL, Qwen2.5-VL and Qwen3-VL: the text side. Published folders of the first two have one flat configuration.
+// The text side of Qwen3-VL adds features of pictures after as many first layers as its encoder gives features for.
 #include "format/hf/hf_rows.h"
 
 static frit_status complete_2(const frit_hf *hf)
@@ -8,12 +9,21 @@ static frit_status complete_2(const frit_hf *hf)
     return frit_hf_add_sections(hf);
 }
 
+static frit_status complete_3(const frit_hf *hf)
+{
+    const json_t *vision = json_object_get(hf->whole, "vision_config");
+    const json_t *layers = json_object_get(vision, "deepstack_visual_indexes");
+    const size_t n = !vision || json_is_null(layers) ? 0 : !layers ? 3 : json_array_size(layers);   // 3: of the class
+    if (n > 0) FRIT_TRY(frit_hf_add_number(hf, "n_deepstack_layers", FRIT_HF_COUNT, (double)n));
+    return frit_hf_add_sections(hf);
+}
+
 static frit_status complete_3_moe(const frit_hf *hf)
 {
     FRIT_TRY(frit_hf_expect(hf, "decoder_sparse_step", 1));
     if (json_array_size(json_object_get(hf->config, "mlp_only_layers")) > 0)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: mlp_only_layers is not empty, which is not supported", hf->path);
-    return frit_hf_add_sections(hf);
+    return complete_3(hf);
 }
 
 static bool is_flat(const json_t *config)
@@ -68,7 +78,7 @@ const frit_hf_family frit_hf_qwen2_5_vl_text = {
     .model_type = "qwen2_5_vl_text", .class_name = "Qwen2_5_VLForConditionalGeneration", VL_2_IS};
 const frit_hf_family frit_hf_qwen3_vl_text = {
     .model_type = "qwen3_vl_text", .class_name = "Qwen3VLForConditionalGeneration", ALL_ARE, .arch = "qwen3vl",
-    .more = frit_hf_add_sections,
+    .more = complete_3,
     .own = {keys, FRIT_COUNT(keys), qwen3_vl_tensors, FRIT_COUNT(qwen3_vl_tensors)}};
 const frit_hf_family frit_hf_qwen3_vl_moe_text = {
     .model_type = "qwen3_vl_moe_text", .class_name = "Qwen3VLMoeForConditionalGeneration", ALL_ARE,
