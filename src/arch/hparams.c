@@ -245,8 +245,8 @@ static frit_status read_array(frit_hparams_reader *r, const hparam *row, const f
         return frit_fail(FRIT_E_FORMAT, "%s has %llu items, expected one for each of the %d layers", r->key,
                          (unsigned long long)array->array.n, (int)r->hp->n_layer);
     for (int32_t i = 0; i < r->hp->n_layer; i++) {
-        double value = row->kind == INT ? (double)frit_value_item_i64(array, (uint64_t)i)
-                                        : frit_value_item_f64(array, (uint64_t)i);
+        double value = is_float ? frit_value_item_f64(array, (uint64_t)i)
+                                : (double)frit_value_item_i64(array, (uint64_t)i);   // of flags too
         FRIT_TRY(check_range(r, row, value));
         store(row, &r->hp->layers[i], value);
     }
