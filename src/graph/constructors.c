@@ -219,6 +219,12 @@ frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *writte
             .op = FRIT_OP_ATTEND, .src = {q, written, sinks}, .attend = attend, .n_dims = 3, .shape = {0, 0, v_dim}});
 }
 
+frit_node *frit_attend_with_ends(frit_graph *g, frit_node *q, frit_node *written, frit_node *ends, frit_attend attend,
+                                 int64_t v_dim)
+{
+    return frit_attend_with_sinks(g, q, written, ends, attend, v_dim);
+}
+
 frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *written, frit_node *gains, frit_attend attend,
                                   int64_t v_dim)
 {

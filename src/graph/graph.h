@@ -91,6 +91,9 @@ typedef struct frit_attend {
     // 0: none; otherwise source 2 [n_head, 2 * reach + 1] is added to scores by distance: the value at
     // clamp(p - position, -reach, reach) + reach.
     int32_t reach;
+    // 0: none; otherwise column ends_at of source 2 [T, n] has, for each row, the end of positions that it sees though
+    // they are later than its own: those of a picture see each other. They are rows of the same step.
+    int32_t ends_at;
     int32_t block;   // ATTEND_BLOCKS, ATTEND_IN_BLOCKS: positions of a block
     // Attention temperature: the scale is multiplied by
     // 1 + temp_scale * log(1 + floor((position + temp_offset) / temp_length)). temp_scale 0: off.
@@ -294,6 +297,8 @@ frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t laye
 frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim);
 frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_attend attend,
                                   int64_t v_dim);   // sinks [H], or NULL
+frit_node *frit_attend_with_ends(frit_graph *g, frit_node *q, frit_node *written, frit_node *ends, frit_attend attend,
+                                 int64_t v_dim);   // ends [T, n], an input of the step
 frit_node *frit_attend_with_gains(frit_graph *g, frit_node *q, frit_node *written, frit_node *gains, frit_attend attend,
                                   int64_t v_dim);
 // Attention among the rows of a sequence in a step, without a cache. q [T, H, k_dim], k [T, G, k_dim], v [T, G, v_dim];

@@ -141,6 +141,7 @@ static void print_attend(const frit_node *node, frit_buf *out)
     if (node->attend.cross) frit_buf_text(out, " cross");
     if (node->attend.block != 0) frit_buf_printf(out, " block=%d", (int)node->attend.block);
     if (node->attend.reach != 0) frit_buf_printf(out, " reach=%d", (int)node->attend.reach);
+    if (node->attend.ends_at != 0) frit_buf_printf(out, " ends_at=%d", (int)node->attend.ends_at);
 }
 
 static void print_adapted(const frit_node *node, frit_buf *out)

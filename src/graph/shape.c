@@ -402,9 +402,22 @@ static frit_status check_attend(frit_node *node)
     return FRIT_OK;
 }
 
+// Devices read the ends before the step runs, so they are an input of the step.
+static frit_status check_ends(const frit_node *node)
+{
+    const frit_node *ends = node->n_src == 3 ? node->src[2] : NULL;
+    const frit_attend *a = &node->attend;
+    if (!ends || ends->op != FRIT_OP_INPUT || ends->input != FRIT_INPUT_RESULT || ends->n_dims != 2 ||
+        ends->rows != node->rows || a->ends_at < 0 || a->ends_at >= ends->shape[1])
+        return frit_node_fail_shape(node, 0, 2, "an input of the step, with an end for each row");
+    if (a->chunk == 0 && a->alibi == 0 && !a->bidirectional && !a->cross && a->reach == 0) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "op attend: rows see later positions, expected no chunks, ALiBi, gains or source");
+}
+
 frit_status frit_shape_attend(frit_node *node)
 {
     FRIT_TRY(check_attend(node));
+    if (node->attend.ends_at != 0) return check_ends(node);
     const frit_node *more = node->n_src == 3 ? node->src[2] : NULL;
     const int32_t reach = node->attend.reach;
     if (reach == 0)

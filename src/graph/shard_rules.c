@@ -469,7 +469,7 @@ static bool can_cut_attend(const frit_sharding *s, const frit_node *node)
 {
     const frit_attend *a = &node->attend;
     return s->n_ranks > 1 && node->op == FRIT_OP_ATTEND && node->n_src >= 2 && a->alibi == 0 && !a->cross &&
-           node->shape[1] % s->n_ranks == 0 && (node->n_src < 3 || is_weight(node->src[2]));
+           node->shape[1] % s->n_ranks == 0 && (node->n_src < 3 || a->ends_at != 0 || is_weight(node->src[2]));
 }
 
 // True if the graph attends to the layer, and all that read it can be cut.
@@ -525,7 +525,8 @@ void frit_cut_attend(frit_sharding *s, frit_node *node)
     if (node->n_src > 1) node->src[1] = as_read(s, node->src[1]);
     if (node->n_src > 2) {
         const frit_shard_cut cut = {.n_ranks = s->n_ranks, .n_parts = s->n_ranks, .size = node->src[2]->shape[0]};
-        node->src[2] = is_cut ? frit_shard_weight(s, node->src[2], cut) : frit_shard_whole(s, node->src[2]);
+        const bool is_of_heads = is_cut && node->attend.ends_at == 0;
+        node->src[2] = is_of_heads ? frit_shard_weight(s, node->src[2], cut) : frit_shard_whole(s, node->src[2]);
     }
     if (is_cut) {
         node->src[0] = frit_shard_sliced(s, node->src[0], 1, s->n_ranks);

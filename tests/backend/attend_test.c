@@ -169,12 +169,16 @@ static const attend_kind kinds[] = {
     {"gains by distance", {.scale = 0.2f, .reach = REACH}, false},
     {"both directions and gains", {.scale = 0.2f, .bidirectional = true, .reach = REACH}, false},
     {"both directions and a window", {.scale = 0.2f, .bidirectional = true, .window = 45}, false},
+    {"pictures", {.scale = 0.2f, .ends_at = 1}, false},
+    {"pictures and a window", {.scale = 0.2f, .ends_at = 1, .window = 20}, false},
     {"temperature", {.scale = 0.2f, .temp_scale = 0.3f, .temp_offset = 1, .temp_length = 16}, false},
 };
 
 static frit_node *attended(world *w, const attend_kind *kind, frit_node *q, frit_node *written, int64_t v_dim)
 {
     const int64_t n_head = q->shape[1];
+    if (kind->attend.ends_at > 0)
+        return frit_attend_with_ends(&w->graph, q, written, world_ends(w), kind->attend, v_dim);
     if (kind->attend.reach == 0)
         return frit_attend_with_sinks(&w->graph, q, written, kind->sinks ? world_vector(w, n_head) : NULL, kind->attend,
                                       v_dim);

@@ -59,7 +59,7 @@ static void run_on_gpu(world *w, const gpu_cache *c, float *result)
 {
     frit_exec *exec;
     for (int i = 0; i < w->graph.n_nodes; i++)
-        if (!frit_node_is_ids(w->graph.nodes[i]) && w->graph.nodes[i]->op != FRIT_OP_WEIGHT &&
+        if (w->graph.nodes[i]->op != FRIT_OP_INPUT && w->graph.nodes[i]->op != FRIT_OP_WEIGHT &&
             w->graph.nodes[i]->op != FRIT_OP_RESHAPE && !gpu->backend->runs(gpu, w->graph.nodes[i]))
             fail_msg("op %s runs on another device", frit_op_get(w->graph.nodes[i]->op)->name);
     world_plan_for(w, gpu->backend->can_join, gpu);
@@ -264,8 +264,11 @@ static void caches_of_all_types_are_those_of_the_reference(void **state)
         open_any(&w, &s, seed);
         world_cache(&w, types, 2, k_dim, v_dim);
         frit_node *written = frit_kv_write(&w.graph, take_heads(&s, 2, k_dim), take_heads(&s, 2, v_dim), 0);
-        const frit_attend attend = {.scale = 0.125f, .window = seed % 3 == 0 ? 20 : 0};
-        w.graph.output = frit_attend_node(&w.graph, take_heads(&s, 6, k_dim), written, attend, v_dim);
+        const frit_attend attend = {
+            .scale = 0.125f, .window = seed % 3 == 0 ? 20 : 0, .ends_at = seed % 4 == 1 ? 1 : 0};
+        frit_node *q = take_heads(&s, 6, k_dim);
+        w.graph.output = attend.ends_at > 0 ? frit_attend_with_ends(&w.graph, q, written, world_ends(&w), attend, v_dim)
+                                            : frit_attend_node(&w.graph, q, written, attend, v_dim);
         compare(&w, 1e-7, frit_dtype_get(types.k)->name);   // a code may differ by one
         world_close(&w);
     }

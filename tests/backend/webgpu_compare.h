@@ -52,7 +52,7 @@ static inline void run_on_gpu(world *w, const gpu_cache *c, float *result)
 {
     frit_exec *exec;
     for (int i = 0; i < w->graph.n_nodes; i++)
-        if (!frit_node_is_ids(w->graph.nodes[i]) && w->graph.nodes[i]->op != FRIT_OP_WEIGHT &&
+        if (w->graph.nodes[i]->op != FRIT_OP_INPUT && w->graph.nodes[i]->op != FRIT_OP_WEIGHT &&
             w->graph.nodes[i]->op != FRIT_OP_RESHAPE && !gpu->backend->runs(gpu, w->graph.nodes[i]))
             fail_msg("op %s runs on another device", frit_op_get(w->graph.nodes[i]->op)->name);
     world_plan_for(w, gpu->backend->can_join, gpu);

@@ -287,7 +287,9 @@ static void compare_attention(frit_kv_types types, int n_head, int n_kv, int dim
     open_any(&w, &s, seed);
     make_cache(&w, types, n_kv, dim);
     frit_node *written = frit_kv_write(&w.graph, take_heads(&s, n_kv, dim), take_heads(&s, n_kv, dim), 0);
-    w.graph.output = frit_attend_node(&w.graph, take_heads(&s, n_head, dim), written, attend, dim);
+    frit_node *q = take_heads(&s, n_head, dim);
+    w.graph.output = attend.ends_at > 0 ? frit_attend_with_ends(&w.graph, q, written, world_ends(&w), attend, dim)
+                                        : frit_attend_node(&w.graph, q, written, attend, dim);
     snprintf(what, sizeof what, "attention of %s and %s, %d of %d heads of %d, seed %d", frit_dtype_get(types.k)->name,
              frit_dtype_get(types.v)->name, n_head, n_kv, dim, (int)seed);
     compare(&w, limit, what);
@@ -322,6 +324,8 @@ static void attention_has_all_properties(void **state)
                                         {.scale = 0.2F, .softcap = 3},
                                         {.scale = 0.2F, .alibi = 8},
                                         {.scale = 0.2F, .bidirectional = true},
+                                        {.scale = 0.2F, .ends_at = 1},
+                                        {.scale = 0.2F, .ends_at = 1, .window = 9},
                                         {.scale = 0.2F, .temp_scale = 0.1F, .temp_offset = 1, .temp_length = 8}};
     require_webgpu();
     for (size_t i = 0; i < FRIT_COUNT(kinds); i++) compare_attention(KV_F32, 6, 2, 32, kinds[i], 3, 1e-10);

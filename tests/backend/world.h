@@ -42,6 +42,8 @@ typedef struct world {
     float *past;          // keys and values that are written to the pages before each run
     float *past_index;    // index keys of the past
     float *past_states;   // states of the past
+    float *given;         // input of the step, by given_node; NULL: none
+    frit_node *given_node;
 } world;
 
 static inline int world_pages_of(const int run[2])
@@ -112,6 +114,7 @@ static inline void world_close(world *w)
     free(w->layer.states);
     free(w->past);
     free(w->past_states);
+    free(w->given);
     free(w->past_index);
     frit_arena_free(&w->arena);
 }
@@ -149,6 +152,24 @@ static inline frit_node *world_rows(world *w, int64_t n)
     frit_tensor *t = world_tensor(w, FRIT_DTYPE_F32, w->batch.n_rows, n, 0);
     random_normal(&w->rng, world_bytes(t), (size_t)(w->batch.n_rows * n), 1);
     return frit_embed(&w->graph, frit_weight_node(&w->graph, t), w->token_node);
+}
+
+// An input of the step [T, 2], whose column 1 is the end of the positions that a row sees: in every second part of 7
+// rows of a sequence, rows see each other.
+static inline frit_node *world_ends(world *w)
+{
+    enum { PART = 7 };
+    w->given = malloc((size_t)w->batch.n_rows * 2 * sizeof *w->given);
+    for (int s = 0; s < w->batch.n_seqs; s++) {
+        const frit_seq *seq = &w->seqs[s];
+        for (int i = 0; i < seq->n_rows; i++) {
+            const int part_end = (i / PART + 1) * PART, end = part_end < seq->n_rows ? part_end : seq->n_rows;
+            float *row = w->given + 2 * (seq->first_row + i);
+            row[0] = -1;
+            row[1] = (float)(seq->n_past + (i / PART % 2 ? end : i + 1));
+        }
+    }
+    return w->given_node = frit_given_node(&w->graph, 2);
 }
 
 static inline frit_node *world_heads(world *w, int64_t n_heads, int64_t dim)
@@ -251,7 +272,7 @@ static inline int world_first_seen(const world *w, const frit_seq *seq)
 {
     for (int i = 0; i < w->graph.n_nodes; i++)
         if (w->graph.nodes[i]->op == FRIT_OP_ATTEND)
-            return (int)frit_attend_seen(&w->graph.nodes[i]->attend, seq, seq->n_past).begin;
+            return (int)frit_attend_range(&w->graph.nodes[i]->attend, seq, seq->n_past, 0).begin;
     return 0;
 }
 
@@ -310,6 +331,9 @@ static inline const float *world_step(const world *w, frit_device *device, frit_
 {
     frit_ticket ticket;
     frit_step_output output = {.wants_rows = true};
+    if (w->given)
+        assert_ok(device->backend->write(device, device->backend->value(exec, w->given_node), w->given,
+                                         (uint64_t)w->batch.n_rows * 2 * sizeof *w->given));
     assert_ok(device->backend->submit(device, exec, &w->batch, &output, &ticket));
     assert_ok(device->backend->wait(device, ticket));
     assert_true(device->backend->poll(device, ticket));

@@ -202,8 +202,18 @@ static inline void *frit_task_workspace(const frit_task *task, frit_share share)
     return task->env->workspaces + task->env->workspace_bytes * (size_t)share.thread;
 }
 
-// The positions [begin, end) that a row at `position` of the sequence looks at, the own one included.
-static inline frit_range frit_attend_seen(const frit_attend *attend, const frit_seq *seq, int64_t position)
+// The end of the later positions that a row at `position` of the sequence sees; 0: it sees none.
+static inline int64_t frit_attend_later_end(const frit_task *task, const frit_seq *seq, int64_t position)
+{
+    const frit_node *node = task->node;
+    if (node->attend.ends_at == 0) return 0;
+    const int64_t row = seq->first_row + position - seq->n_past;
+    return (int64_t)task->x[2][row * frit_node_width(node->src[2]) + node->attend.ends_at];
+}
+
+// As frit_attend_seen, with the end of later positions that the row sees, or 0.
+static inline frit_range frit_attend_range(const frit_attend *attend, const frit_seq *seq, int64_t position,
+                                           int64_t later_end)
 {
     if (attend->cross) return (frit_range){0, seq->n_source};
     if (attend->bidirectional) {
@@ -213,13 +223,21 @@ static inline frit_range frit_attend_seen(const frit_attend *attend, const frit_
     }
     int64_t begin = attend->window > 0 && position >= attend->window ? position - attend->window + 1 : 0;
     if (attend->chunk > 0) begin = position / attend->chunk * attend->chunk;
-    return (frit_range){begin, position + 1};
+    return (frit_range){begin, later_end > position ? later_end : position + 1};
+}
+
+// The positions [begin, end) that a row at `position` of the sequence looks at, the own one included. Later rows of a
+// sequence have neither an earlier begin nor an earlier end.
+static inline frit_range frit_attend_seen(const frit_task *task, const frit_seq *seq, int64_t position)
+{
+    return frit_attend_range(&task->node->attend, seq, position, frit_attend_later_end(task, seq, position));
 }
 
 // The sinks: one more score for each head, or NULL.
 static inline const float *frit_attend_sinks(const frit_task *task)
 {
-    return task->node->op == FRIT_OP_ATTEND && task->node->attend.reach == 0 ? task->x[2] : NULL;
+    const frit_attend *attend = &task->node->attend;
+    return task->node->op == FRIT_OP_ATTEND && attend->reach == 0 && attend->ends_at == 0 ? task->x[2] : NULL;
 }
 
 // The number that is added to the score of position `position + distance`, with attend.reach > 0.

@@ -86,7 +86,7 @@ static inline frit_attend_query frit_attend_query_at(const frit_attend_item *ite
 {
     const int64_t group = item->shape->group, row = item->first + i / group, own_position = item->seq->n_past + row;
     const frit_range seen = item->chosen ? (frit_range){0, item->n_chosen}
-                                         : frit_attend_seen(&item->task->node->attend, item->seq, own_position);
+                                         : frit_attend_seen(item->task, item->seq, own_position);
     return (frit_attend_query){item->seq->first_row + row, item->head * group + i % group, own_position, seen};
 }
 

@@ -132,13 +132,12 @@ int64_t frit_attend_tile_pages(const frit_node *node, const frit_kernels *kernel
 // Reserves tiles for the pages of a sequence with several blocks, as far as there is memory.
 static void plan_tiles(frit_attend_walk *w, const frit_seq *seq)
 {
-    const frit_attend *attend = &w->task->node->attend;
     const int64_t n_head = w->shape.layer->spec.n_head_kv;
     w->tiled = (frit_attend_tiled){.first = w->n_tiled};
     if (seq->n_rows <= w->block_rows || frit_attend_way_of(w, seq) != &frit_attend_by_bf16) return;
     const int64_t room = (frit_attend_tile_pages(w->task->node, w->task->env->kernels) - w->n_tiled) / n_head;
-    w->tiled.seen.begin = frit_attend_seen(attend, seq, seq->n_past).begin;
-    w->tiled.seen.end = frit_attend_seen(attend, seq, seq->n_past + seq->n_rows - 1).end;
+    w->tiled.seen.begin = frit_attend_seen(w->task, seq, seq->n_past).begin;
+    w->tiled.seen.end = frit_attend_seen(w->task, seq, seq->n_past + seq->n_rows - 1).end;
     const int64_t begin = w->tiled.seen.begin / FRIT_PAGE_TOKENS;
     const int64_t end = (w->tiled.seen.end + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
     w->tiled.pages = (frit_range){begin, frit_min_i64(end, begin + room)};
@@ -148,7 +147,6 @@ static void plan_tiles(frit_attend_walk *w, const frit_seq *seq)
 bool frit_attend_walk_next(frit_attend_walk *w)
 {
     const frit_batch *batch = w->task->env->batch;
-    const frit_attend *attend = &w->task->node->attend;
     while (w->seq < batch->n_seqs && w->next_row >= batch->seqs[w->seq].n_rows) w->seq++, w->next_row = 0;
     if (w->seq == batch->n_seqs) return false;
     const frit_seq *seq = &batch->seqs[w->seq];
@@ -156,8 +154,8 @@ bool frit_attend_walk_next(frit_attend_walk *w)
     if (w->next_row == 0) plan_tiles(w, seq);
     frit_attend_block b = {
         .seq = seq, .first = w->next_row, .n_rows = frit_min_i64(w->block_rows, seq->n_rows - w->next_row), .sums = -1};
-    b.seen.begin = frit_attend_seen(attend, seq, seq->n_past + b.first).begin;
-    b.seen.end = frit_attend_seen(attend, seq, seq->n_past + b.first + b.n_rows - 1).end;
+    b.seen.begin = frit_attend_seen(w->task, seq, seq->n_past + b.first).begin;
+    b.seen.end = frit_attend_seen(w->task, seq, seq->n_past + b.first + b.n_rows - 1).end;
     if (frit_attend_is_sparse(w, seq))
         b.seen = (frit_range){0, frit_min_i64(b.seen.end, w->task->node->src[2]->shape[1])};
     plan_chunks(w, &b);

@@ -120,7 +120,7 @@ void frit_ref_attend(const frit_task *task, frit_share share)
             frit_hadamard(view.q, k_dim, layer->k.hadamard);
             const bool is_sparse = node->op == FRIT_OP_ATTEND_SPARSE;
             const float *sinks = frit_attend_sinks(task), *sink = sinks ? sinks + head : NULL;
-            frit_range span = frit_attend_seen(&node->attend, seq, own_position);
+            frit_range span = frit_attend_seen(task, seq, own_position);
             if (is_sparse) {
                 const int64_t most = node->src[2]->shape[1];
                 view.chosen = task->x[2] + row / n_head * most;

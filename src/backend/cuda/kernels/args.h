@@ -397,8 +397,10 @@ typedef struct frit_attend_plain_args {
     frit_gpu_ptr sinks;                            // f32 [heads], or 0
     frit_gpu_ptr gains;                            // f32 [heads, 2 reach + 1], or 0
     frit_gpu_ptr chosen;                           // f32 [rows, n_chosen]: positions; 0: all
+    frit_gpu_ptr ends;                             // f32 [rows, ends_width]: of later positions; 0: none
     frit_gpu_side keys, values;
     int n_chosen, page_stride, n_kv_heads, window, chunk, reach, is_bidirectional, is_cross, temp_length;
+    int ends_at, ends_width;   // the column of ends
     float scale, softcap, alibi, temp_scale, temp_offset;
 } frit_attend_plain_args;
 

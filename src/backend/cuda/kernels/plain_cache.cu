@@ -66,6 +66,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_att
     } else if (!a.is_cross) {
         if (a.window) begin = position - a.window + 1;
         if (a.chunk) begin = position / a.chunk * a.chunk;
+        if (a.ends) end = max(end, (int)((const float *)a.ends)[(long long)row * a.ends_width + a.ends_at]);
     }
     begin = max(begin, 0);
     const float *chosen = a.chosen ? (const float *)a.chosen + (long long)row * a.n_chosen : 0;

@@ -30,8 +30,8 @@ bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend)
 {
     const frit_attend *a = &attend->attend;
     const int size = head_size_of(attend), n_heads = (int)attend->src[0]->shape[1];
-    return !a->chunk && a->alibi == 0 && !a->bidirectional && !a->cross && !a->reach && a->temp_scale == 0 &&
-           size % 32 == 0 && size <= 256 && frit_cuda_width(attend) == size &&
+    return !a->chunk && a->alibi == 0 && !a->bidirectional && !a->cross && !a->reach && !a->ends_at &&
+           a->temp_scale == 0 && size % 32 == 0 && size <= 256 && frit_cuda_width(attend) == size &&
            n_heads % n_kv_heads_of(exec, attend) == 0;
 }
 

@@ -90,7 +90,10 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
     frit_attend_plain_args args = l->attend;
     const bool is_sparse = l->node->op == FRIT_OP_ATTEND_SPARSE;
     args.q = frit_cuda_resolve(step, l->x[0]);
-    *(is_sparse ? &args.chosen : args.reach > 0 ? &args.gains : &args.sinks) = frit_cuda_resolve(step, l->x[2]);
+    *(is_sparse             ? &args.chosen
+      : args.reach > 0      ? &args.gains
+      : args.ends_width > 0 ? &args.ends
+                            : &args.sinks) = frit_cuda_resolve(step, l->x[2]);
     args.out = frit_cuda_resolve(step, l->y);
     args.positions = step->arrays[FRIT_CUDA_POSITIONS];
     args.seq_of = step->arrays[FRIT_CUDA_SEQ_OF];
@@ -118,6 +121,8 @@ frit_status frit_cuda_lower_cache_attend(frit_exec *exec, const frit_node *node)
                                   .window = attend->window,
                                   .chunk = attend->chunk,
                                   .reach = attend->reach,
+                                  .ends_at = attend->ends_at,
+                                  .ends_width = attend->ends_at > 0 ? (int)frit_cuda_width(node->src[2]) : 0,
                                   .is_bidirectional = attend->bidirectional,
                                   .is_cross = attend->cross,
                                   .scale = attend->scale,

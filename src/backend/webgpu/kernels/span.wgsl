@@ -13,6 +13,9 @@
 #define P_TEMP_SCALE bitcast<f32>(params[5].x)
 #define P_TEMP_OFFSET bitcast<f32>(params[5].y)
 #define P_TEMP_LENGTH params[5].z
+// Of later positions that a row sees: where the end of row 0 lies in scratch, and the numbers of a row; 0: none.
+#define P_ENDS params[6].y
+#define P_ENDS_WIDTH params[6].z
 
 // P_KIND: 0 earlier positions, 1 both directions, 2 the encoded source.
 fn span_of(seq: u32, own: u32) -> vec2<u32> {
@@ -32,7 +35,12 @@ fn span_of(seq: u32, own: u32) -> vec2<u32> {
     if (P_CHUNK > 0u) {
         begin = own / P_CHUNK * P_CHUNK;
     }
-    return vec2<u32>(begin, own + 1u);
+    var end = own + 1u;
+    if (P_ENDS_WIDTH > 0u) {
+        let row = step[at] + own - step[at + 2u];
+        end = max(end, u32(scratch[P_ENDS + row * P_ENDS_WIDTH]));
+    }
+    return vec2<u32>(begin, end);
 }
 
 fn scale_of(own: u32) -> f32 {

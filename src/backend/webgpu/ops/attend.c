@@ -26,7 +26,8 @@ bool frit_webgpu_cache_fits(const frit_node *node)
     if (node->op == FRIT_OP_KV_WRITE) return has_values(node) && frit_node_width(node->src[1]) <= MOST_DIM;
     const frit_node *extra = node->n_src > 2 ? node->src[2] : NULL;
     return frit_node_width(node) <= MOST_DIM && frit_node_width(node) % 2 == 0 &&
-           (node->n_src < 2 || has_values(node->src[1])) && (!extra || frit_node_storage(extra)->op == FRIT_OP_WEIGHT);
+           (node->n_src < 2 || has_values(node->src[1])) &&
+           (!extra || node->attend.ends_at > 0 || frit_node_storage(extra)->op == FRIT_OP_WEIGHT);
 }
 
 static int type_of(frit_dtype dtype)
@@ -143,12 +144,15 @@ static void set_params(const frit_exec *exec, const frit_node *node, frit_webgpu
     l->params[PARAM_SPAN_TEMP_SCALE] = frit_webgpu_float(a->temp_scale);
     l->params[PARAM_SPAN_TEMP_OFFSET] = frit_webgpu_float(a->temp_offset);
     l->params[PARAM_SPAN_TEMP_LENGTH] = (uint32_t)a->temp_length;
+    if (a->ends_at == 0) return;
+    l->params[PARAM_SPAN_ENDS] = frit_webgpu_offset(exec, node->src[2]) + (uint32_t)a->ends_at;
+    l->params[PARAM_SPAN_ENDS_WIDTH] = (uint32_t)node->src[2]->shape[1];
 }
 
 static frit_status bind_gains(frit_exec *exec, const frit_node *node, frit_webgpu_launch *l)
 {
     const frit_webgpu_tensor *gains;
-    if (node->n_src < 3 || !node->src[2]) return FRIT_OK;
+    if (node->n_src < 3 || !node->src[2] || node->attend.ends_at > 0) return FRIT_OK;
     FRIT_TRY(frit_webgpu_tensor_get(exec->device, frit_node_storage(node->src[2])->tensor, false, &gains));
     frit_webgpu_define(&l->wanted, node->attend.reach > 0 ? "GAINS" : "SINKS", 1);
     frit_webgpu_bind_buffer(l, 'r', &gains->parts[0]);

@@ -107,7 +107,9 @@ enum {   // span.wgsl
     PARAM_SPAN_REACH = 19,
     PARAM_SPAN_TEMP_SCALE = 20,
     PARAM_SPAN_TEMP_OFFSET = 21,
-    PARAM_SPAN_TEMP_LENGTH = 22
+    PARAM_SPAN_TEMP_LENGTH = 22,
+    PARAM_SPAN_ENDS = 25,
+    PARAM_SPAN_ENDS_WIDTH = 26
 };
 
 enum {   // attend_sum.wgsl
