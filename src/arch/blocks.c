@@ -106,6 +106,7 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
     const frit_hparams *hp = b->hp;
     const bool chunked = hp->attn_chunk > 0 && b->lhp->window > 0;
     const int32_t kv_layer = b->lhp->shares_kv ? b->lhp->kv_layer : b->i_layer;
+    const bool sees = b->ends && (b->lhp->window > 0 || hp->media.seeing == FRIT_SEEING_ALL);
     const frit_attend attend = {.layer = kv_layer,
                                 .scale = scale,
                                 .softcap = hp->attn_softcap,
@@ -115,6 +116,7 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
                                 .alibi = hp->attn_alibi,
                                 .bidirectional = hp->is_bidirectional,
                                 .reach = w->rel_gains ? hp->rel_distance : 0,
+                                .ends_at = sees ? b->ends_at : 0,
                                 .temp_scale = b->attn_temp ? hp->attn_temp_scale : 0,
                                 .temp_offset = hp->attn_temp_offset,
                                 .temp_length = hp->attn_temp_length};
@@ -124,6 +126,7 @@ frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, 
     frit_node *y = b->chosen && b->chosen->op == FRIT_OP_CHOOSE_BLOCKS
                        ? frit_attend_in_blocks(b->g, q, written, b->chosen, attend, v_dim)
                    : b->chosen    ? frit_attend_sparse(b->g, q, written, b->chosen, attend, v_dim)
+                   : sees         ? frit_attend_with_ends(b->g, q, written, b->ends, attend, v_dim)
                    : w->rel_gains ? frit_attend_with_gains(b->g, q, written, weight(b, w->rel_gains), attend, v_dim)
                                   : frit_attend_with_sinks(b->g, q, written, weight(b, w->sinks.w), attend, v_dim);
     return join_heads(b, y, n_head, v_dim);

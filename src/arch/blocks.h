@@ -22,6 +22,8 @@ typedef struct frit_build {
     bool attn_temp;                  // this layer uses the attention temperature
     int32_t n_state;                 // numbers of the layer's state that its ops use so far
     frit_node *turns;                // cosines and sines that rows bring; NULL: RoPE by positions
+    frit_node *ends;                 // what rows bring, with ends_at of frit_attend; NULL: rows of pictures do not
+    int32_t ends_at;                 // see each other
     frit_node *segments;             // of an encoder of pictures (media.h)
     frit_node *deep;                 // features for the first layers; of an encoder: those that earlier layers gave
     int32_t n_deep;                  // of an encoder: how many

@@ -53,12 +53,15 @@ bool frit_arch_reads_media(const frit_arch *arch, const frit_hparams *hp)
 }
 
 // Rows may stand for pictures. Then they bring features in place of their embedding, features that are added to the
-// results of the first layers, and with M-RoPE their rotation. Other rows bring zeros to be added.
+// results of the first layers, and with M-RoPE their rotation. Other rows bring zeros to be added. Where rows of a
+// picture see each other, rows bring the end of the positions that they see.
 static frit_node *place_media(frit_build *b, frit_node *x)
 {
     const int64_t n = b->hp->n_embd, n_all = frit_feature_width(b->hp);
     const int64_t n_turns = frit_has_rope_axes(b->hp) ? b->hp->rope.dim : 0;
-    frit_node *given = frit_given_node(b->g, 1 + n_all + n_turns);
+    frit_node *given = frit_given_node(b->g, frit_soft_row_width(b->hp));
+    if (b->hp->media.seeing != FRIT_SEEING_NONE) b->ends = given;
+    b->ends_at = (int32_t)(1 + n_all + n_turns);
     if (n_turns > 0) b->turns = frit_slice(b->g, given, 1 + n_all, n_turns);
     if (n_all > n) b->deep = frit_slice(b->g, given, 1 + n, n_all - n);
     return b->embedding = frit_place_rows(b->g, x, frit_slice(b->g, given, 0, 1 + n));

@@ -126,6 +126,8 @@ static int64_t resolve_rare(const frit_hparams *hp, const frit_layer_hparams *lh
         return (int64_t)hp->media.side * hp->media.side;
     case FRIT_DIM_PLACES_1:
         return (int64_t)hp->media.side * hp->media.side + 1;
+    case FRIT_DIM_SIDES:
+        return 2 * (int64_t)hp->media.side;
     case FRIT_DIM_MERGED:
         return (int64_t)hp->n_embd * hp->media.merge * hp->media.merge;
     case FRIT_DIM_PROJECTOR:

@@ -81,13 +81,18 @@ typedef struct frit_index_params {
     frit_rope_style rope_style;
 } frit_index_params;
 
-// Encoders of pictures: media.h.
+// The layers of a text in which the rows of a picture see each other.
+typedef enum frit_seeing { FRIT_SEEING_NONE, FRIT_SEEING_WINDOWS, FRIT_SEEING_ALL, FRIT_SEEING_COUNT } frit_seeing;
+
+// Encoders of pictures: media.h; and what a text has for pictures.
 typedef struct frit_media_params {
     int32_t side;          // patches on a side of a tile, for which positions are learned; 0: none are
     int32_t n_unused;      // last layers that the text does not read
     int32_t n_projector;   // width between the matrices that follow the encoder; 0: there is no such width
     int32_t merge;         // patches on a side of the block that a row of the text stands for
     int32_t n_deep;        // results of earlier layers in each result, for the text's first layers (Qwen3-VL)
+    int32_t seeing;        // frit_seeing
+    int32_t padding;       // the token whose per-layer embeddings rows of pictures have (Gemma 4)
 } frit_media_params;
 
 typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;
@@ -171,6 +176,14 @@ static inline bool frit_has_rope_axes(const frit_hparams *hp)
 static inline int64_t frit_feature_width(const frit_hparams *hp)
 {
     return (int64_t)hp->n_embd * (1 + hp->media.n_deep);
+}
+
+// Returns how many numbers a row of a text with pictures brings: a flag, features, turns, and the end of the positions
+// that it sees.
+static inline int64_t frit_soft_row_width(const frit_hparams *hp)
+{
+    const int64_t n_turns = frit_has_rope_axes(hp) ? hp->rope.dim : 0;
+    return 1 + frit_feature_width(hp) + n_turns + (hp->media.seeing != FRIT_SEEING_NONE);
 }
 
 // Returns the number of elements of the hidden states that an encoder gives.

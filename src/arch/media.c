@@ -7,6 +7,8 @@
 
 // clang-format off
 #define ENCODERS(X) \
+    X(gemma3_vision) \
+    X(gemma4_vision) \
     X(idefics3_vision) \
     X(internvl_vision) \
     X(lfm2_vl_vision) \
@@ -40,7 +42,8 @@ const frit_arch *frit_media_arch_find(const char *name)
 frit_status frit_media_count(const frit_arch *arch, const frit_hparams *hp, frit_media_grid grid, frit_media_size *out)
 {
     const int32_t merge = hp->media.merge;
-    if (grid.height < 1 || grid.width < 1 || grid.height % merge != 0 || grid.width % merge != 0)
+    const bool is_whole = arch->media->drops_rest || (grid.height % merge == 0 && grid.width % merge == 0);
+    if (grid.height < merge || grid.width < merge || !is_whole)
         return frit_fail(FRIT_E_INVALID, "a picture of %d x %d patches, expected multiples of %d for an encoder %s",
                          (int)grid.height, (int)grid.width, (int)merge, arch->name);
     if (arch->media->has_places && !arch->media->resize_places && !arch->media->tap &&
@@ -50,8 +53,11 @@ frit_status frit_media_count(const frit_arch *arch, const frit_hparams *hp, frit
     if (arch->media->has_turns && hp->layers[0].k_dim % 4 != 0)
         return frit_fail(FRIT_E_FORMAT, "heads of %d numbers, expected a multiple of 4 for an encoder %s",
                          (int)hp->layers[0].k_dim, arch->name);
+    if (arch->media->is_bounded && (grid.height > hp->media.side || grid.width > hp->media.side))
+        return frit_fail(FRIT_E_INVALID, "a picture of %d x %d patches, expected at most %d x %d for an encoder %s",
+                         (int)grid.height, (int)grid.width, (int)hp->media.side, (int)hp->media.side, arch->name);
     out->n_rows = (int64_t)grid.height * grid.width;
-    out->n_outs = out->n_rows / ((int64_t)merge * merge);
+    out->n_outs = (int64_t)(grid.height / merge) * (grid.width / merge);
     out->n_rows += arch->media->has_class;
     return FRIT_OK;
 }
@@ -159,6 +165,7 @@ static void write_row(const frit_arch *arch, const frit_hparams *hp, frit_media_
         memcpy(to, pixels + at->patch * n_pixels, (size_t)n_pixels * sizeof *to);
     else
         memset(to, 0, (size_t)n_pixels * sizeof *to);
+    for (int64_t i = 0; i < n_pixels && arch->media->centers_pixels; i++) to[i] = 2 * (to[i] - 0.5f);
     if (arch->media->has_turns) write_turns(arch, at, hp->layers[0].k_dim, (double)hp->rope.base, to + n_pixels);
     if (arch->media->has_segments) to[n_pixels + n_turns(arch, hp)] = (float)at->segment;
     if (places)
@@ -229,6 +236,14 @@ frit_node *frit_media_blocks(frit_build *b, frit_node *x)
 {
     const int32_t n = b->hp->media.merge * b->hp->media.merge;
     return frit_take_blocks(b->g, x, frit_input_node(b->g, FRIT_INPUT_OUT_ROWS), n);
+}
+
+frit_node *frit_media_mean(frit_build *b, frit_node *x)
+{
+    const int32_t n = b->hp->media.merge * b->hp->media.merge;
+    frit_node *rows = frit_media_blocks(b, x), *sum = frit_slice(b->g, rows, 0, b->hp->n_embd);
+    for (int64_t i = 1; i < n; i++) sum = frit_add(b->g, sum, frit_slice(b->g, rows, i * b->hp->n_embd, b->hp->n_embd));
+    return frit_scale(b->g, sum, 1 / (float)n);
 }
 
 frit_node *frit_media_merge(frit_build *b, frit_node *x)

@@ -4,8 +4,8 @@
 // The rows of a step are patches of a picture instead of tokens. Each row brings what the encoder reads, one after the
 // other: the pixels of its patch, the cosines and sines of its rotation (op rope_angles), the number of its window
 // (op attend_uncached), and its places in a table of positions with their weights (op embed_mix) or, if the table is
-// resized for each picture, its vector. The results are the rows that stand for the picture in a text: each is computed from a block of
-// consecutive rows, which is why rows are placed block by block.
+// resized for each picture, its vector. The results are the rows that stand for the picture in a text: each is computed
+// from a block of consecutive rows, which is why rows are placed block by block.
 //
 //     frit_media_count(arch, hp, grid, &size);                      rows and results of a picture of this size
 //     frit_media_place(arch, hp, &weights, grid, pixels, &rows);    fills the input of its rows
@@ -39,7 +39,10 @@ struct frit_media_arch {
     bool turns_alternate;   // frequencies belong to rows and columns in turn, otherwise both have the same
     bool has_places;        // rows read a table of learned positions, by the number of their place
     bool has_class;         // a row stands for the whole picture (CLIP), and gives no result
-    // With has_places: rows of the table that a patch reads, if there are several. tap writes their indices and weights.
+    bool is_bounded;        // pictures have at most hp->media.side rows and columns of patches
+    bool drops_rest;        // patches beside whole blocks are rows too, and give no result
+    bool centers_pixels;    // the processor's pixels are 0 to 1, and the encoder reads -1 to 1
+    // With has_places: rows of the table that a patch reads, if there are several. tap writes indices and weights.
     int32_t n_taps;
     void (*tap)(const frit_hparams *hp, frit_media_grid grid, const frit_patch_place *at, float *rows, float *weights);
     // Resizes the table of learned positions to a grid: places [height * width, n_embd]. Rows bring their vector. NULL:
@@ -78,6 +81,8 @@ frit_status frit_media_add_class(frit_weights *weights, int64_t i, frit_arena *a
 frit_node *frit_media_layer(frit_build *b, const frit_layer *w, frit_node *x);
 // Joins the rows of each block: [n_outs, merge * merge * n_embd].
 frit_node *frit_media_blocks(frit_build *b, frit_node *x);
+// The mean of the rows of each block: [n_outs, n_embd].
+frit_node *frit_media_mean(frit_build *b, frit_node *x);
 // The results of Qwen's encoders: a norm, the joined rows of each block, two matrices with GELU between.
 frit_node *frit_media_merge(frit_build *b, frit_node *x);
 // The joined rows of each block, a norm if the model has one, two matrices with GELU between.

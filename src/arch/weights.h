@@ -45,10 +45,12 @@ typedef struct frit_compressor_weights {   // of keys of blocks: deepseek4.c
 
 typedef struct frit_media_weights {   // of encoders of pictures: media.h
     frit_weight patch, input_norm, squares, merge_norm, merge_in, merge_mid, merge_out;
-    frit_weight positions, class_row;      // learned; the vector of CLIP's first row
-    frit_weight newline;                   // a row of the text that ends rows of tiles (LLaVA)
-    const frit_tensor *squares_by_patch;   // f32, computed: `squares` with columns in the order of rows
-    const frit_tensor *places;             // f32, computed: positions, with class_row in one of them
+    frit_weight mean_norm, mean, deviation;   // of the mean of a block: norm, standardization
+    frit_weight positions, class_row;         // learned; the vector of CLIP's first row
+    frit_weight newline;                      // a row of the text that ends rows of tiles (LLaVA)
+    const frit_tensor *squares_by_patch;      // f32, computed: `squares` with columns in the order of rows
+    const frit_tensor *minus_mean;            // f32, computed
+    const frit_tensor *places;                // f32, computed: positions, with class_row in one of them
 } frit_media_weights;
 
 typedef struct frit_next_weights {   // of layers for multi-token prediction: mtp.c
@@ -71,6 +73,7 @@ typedef struct frit_layer {
     frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // cross attention
     frit_weight unused;                                           // weights of parts that frit does not run
     frit_weight deep_norm, deep_in, deep_out;                     // of features of earlier layers (Qwen3-VL)
+    frit_weight clips[7][4];                                      // limits of matrices' inputs and outputs (gemma4.c)
     // Fused matrices in files; bound as views q, k, v and gate, up.
     frit_weight qkv, gate_up, shared_gate_up;
 
@@ -123,6 +126,7 @@ typedef enum frit_dim {
     FRIT_DIM_EMBD_IN,     // of the table of embeddings
     FRIT_DIM_PLACES,      // learned positions of an encoder, without a class row
     FRIT_DIM_PLACES_1,    // and with one
+    FRIT_DIM_SIDES,       // learned positions of columns, then of rows
     FRIT_DIM_MERGED,      // of the rows of a block of patches, side by side
     FRIT_DIM_DEEP,        // the same in as many first layers as give features, otherwise 0
     FRIT_DIM_PROJECTOR,   // between the matrices that follow an encoder of pictures

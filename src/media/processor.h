@@ -93,6 +93,7 @@ typedef struct frit_processor {
     frit_mark_style mark_style;
     char placeholder[FRIT_MARK_BYTES];   // what a chat template writes for a picture
     char before[FRIT_MARK_BYTES], after[FRIT_MARK_BYTES], row_break[FRIT_MARK_BYTES];
+    char lead[FRIT_MARK_BYTES], tail[FRIT_MARK_BYTES];   // plain text around all marks (Gemma 3)
 } frit_processor;
 
 // The work of a processor with pictures of one size.

@@ -139,6 +139,6 @@ static frit_status count_tokens(void *ctx, const char *text, uint32_t n_soft)
 
 frit_status frit_plan_count_marks(frit_picture_plan *plan, const frit_processor *p)
 {
-    plan->n_marks = 0;
+    plan->n_marks = (uint32_t)(strlen(p->lead) + strlen(p->tail));
     return frit_processor_marks(p, plan, count_tokens, &plan->n_marks);
 }

@@ -44,6 +44,22 @@ static const struct {
      "deepstack_visual_indexes[0] is not one"},
     {"qwen3_vl", "", "{\"deepstack_visual_indexes\": [0, 1, 2]}", FRIT_E_FORMAT, "'blk.2.deep_norm.weight'"},
     {"qwen3_vl", "", "{\"deepstack_visual_indexes\": [0]}", FRIT_E_FORMAT, "'blk.1.deep_"},
+    {"gemma3", "{\"mm_tokens_per_image\": 8}", "", FRIT_E_FORMAT,
+     "mm_tokens_per_image is 8, expected a square up to 7"},
+    {"gemma3", "{\"mm_tokens_per_image\": 64}", "", FRIT_E_FORMAT, "mm_tokens_per_image is 64, expected a square"},
+    {"gemma3", "{\"mm_tokens_per_image\": 25}", "", FRIT_E_UNSUPPORTED, "squares of 1 patches give another number"},
+    {"gemma3", "{\"mm_tokens_per_image\": \"9\"}", "", FRIT_E_FORMAT, "mm_tokens_per_image is \"9\""},
+    {"gemma3", "", "{\"image_size\": 64}", FRIT_E_UNSUPPORTED, "squares of 4 patches give another number"},
+    {"gemma3", "", "{\"image_size\": 48}", FRIT_E_FORMAT,
+     "'position_embd.weight' has the shape [49, 48], expected [36"},
+    {"gemma3", "", "{\"hidden_act\": \"gelu\"}", FRIT_E_UNSUPPORTED, "hidden_act is 'gelu'"},
+    {"gemma4", "", "{\"head_dim\": 6}", FRIT_E_FORMAT, "heads have 6 elements, expected a multiple of 4"},
+    {"gemma4", "", "{\"head_dim\": 16}", FRIT_E_FORMAT, "'blk.0.attn_q.weight' has the shape [48, 48], expected [64"},
+    {"gemma4", "", "{\"position_embedding_size\": 63}", FRIT_E_FORMAT,
+     "'position_embd.weight' has the shape [128, 48]"},
+    {"gemma4", "", "{\"pooling_kernel_size\": 0}", FRIT_E_FORMAT, "pooling_kernel_size is 0"},
+    {"gemma4", "", "{\"rope_parameters\": {\"rope_type\": \"linear\"}}", FRIT_E_UNSUPPORTED, "rope_type is 'linear'"},
+    {"gemma4", "", "{\"patch_size\": 8}", FRIT_E_FORMAT, "'patch_embd.weight' has the shape [48, 108]"},
     {"smolvlm", "", "{\"image_size\": 4}", FRIT_E_FORMAT, "image_size is 4, expected at least the patch size 8"},
     {"smolvlm", "", "{\"image_size\": 64}", FRIT_E_FORMAT,
      "'position_embd.weight' has the shape [16, 48], expected [64"},
@@ -172,9 +188,9 @@ static void heads_without_halves_of_pairs_are_refused(void **state)
 static void unchanged_folders_are_read(void **state)
 {
     (void)state;
-    static const char *const models[] = {"qwen2_vl",   "qwen2_5_vl", "qwen3_vl",        "qwen3_5",
-                                         "smolvlm",    "llava",      "mistral3",        "internvl",
-                                         "llava_next", "lfm2_vl",    "llava_onevision", "llama4"};
+    static const char *const models[] = {"qwen2_vl",        "qwen2_5_vl", "qwen3_vl", "qwen3_5",    "smolvlm",
+                                         "llava",           "mistral3",   "internvl", "llava_next", "lfm2_vl",
+                                         "llava_onevision", "llama4",     "gemma3",   "gemma4",     "gemma4_small"};
     for (size_t i = 0; i < FRIT_COUNT(models); i++) assert_ok(open_encoder(shared_path("goldens/media/%s", models[i])));
 }
 

@@ -19,7 +19,9 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-static const char *const keys[] = {"final_logit_softcapping", "attention.scale"};
+static const char *const keys[] = {"final_logit_softcapping", "attention.scale", "picture_attention"};
+
+static const frit_key_default defaults[] = {{"picture_attention", FRIT_SEEING_ALL}};
 
 static frit_status adjust(frit_hparams *hp)
 {
@@ -38,8 +40,11 @@ const frit_arch frit_arch_gemma3 = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
+    .defaults = defaults,
+    .n_defaults = FRIT_COUNT(defaults),
     .rope_style = FRIT_ROPE_NEOX,
     .act = FRIT_ACT_GELU_TANH,
+    .reads_media = true,
     .windows = {.period = 6, .plain_rope = true, .rope_base = 10000},
     .layer = frit_layer_sequential,
     .adjust = adjust,

@@ -39,7 +39,8 @@ static const frit_weight_row rows[] = {
 
 static const char *const keys[] = {"final_logit_softcapping",          "attention.key_length_swa",
                                    "attention.value_length_swa",       "attention.shared_kv_layers",
-                                   "embedding_length_per_layer_input", "rope.dimension_count_swa"};
+                                   "embedding_length_per_layer_input", "rope.dimension_count_swa",
+                                   "picture_attention",                "padding_token_id"};
 
 static frit_status adjust(frit_hparams *hp)
 {
@@ -78,6 +79,7 @@ const frit_arch frit_arch_gemma4 = {
     .rope_style = FRIT_ROPE_NEOX,
     .act = FRIT_ACT_GELU_TANH,
     .attention = {.norm_values = true},
+    .reads_media = true,
     .windows = {.period = 6, .plain_rope = true, .rope_base = 10000},
     .expert_normalize = true,
     .begin = frit_per_layer_begin,

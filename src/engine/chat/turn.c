@@ -109,6 +109,7 @@ static frit_status open_turn(frit_turn *turn, const json_t *request)
     turn->continues = conversation.continues;
     frit_buf *prompt = &turn->prompt;
     frit_status status = render_prompt(turn->chat, &conversation, prompt, &turn->untrusted);
+    if (status == FRIT_OK) status = frit_media_surround(prompt, &turn->untrusted, turn->media, turn->n_media);
     if (status == FRIT_OK && conversation.must_call_name) {
         turn->only = strdup(conversation.must_call_name);
         if (!turn->only) status = frit_fail_memory(strlen(conversation.must_call_name), "a tool's name");

@@ -287,6 +287,7 @@ frit_status frit_media_prepare(frit_media **out, const frit_model *model, const 
     media->tokens = media->picture->tokens;
     media->n = media->picture->n;
     media->placeholder = media->picture->placeholder;
+    media->edges = media->picture->edges;
     *out = media;
     return FRIT_OK;
 }
@@ -330,7 +331,11 @@ frit_status frit_media_copy_tokens(frit_media **out, const frit_media *media)
         return frit_fail_memory(media->n * sizeof *tokens, "the tokens of a picture");
     }
     memcpy(tokens, media->tokens, media->n * sizeof *tokens);
-    **out = (frit_media){.tokens = tokens, .own_tokens = tokens, .n = media->n, .placeholder = media->placeholder};
+    **out = (frit_media){.tokens = tokens,
+                         .own_tokens = tokens,
+                         .n = media->n,
+                         .placeholder = media->placeholder,
+                         .edges = media->edges};
     return FRIT_OK;
 }
 
@@ -362,6 +367,11 @@ const frit_token *frit_media_tokens(const frit_media *media, size_t *n_tokens)
     return media->tokens;
 }
 
+static size_t count_between_edges(const frit_media *media)
+{
+    return media->n - media->edges.n_lead - media->edges.n_tail;
+}
+
 frit_status frit_media_place_all(frit_token **out, size_t *n_out, const frit_token *tokens, size_t n,
                                  frit_media *const *media, size_t n_media)
 {
@@ -371,13 +381,13 @@ frit_status frit_media_place_all(frit_token **out, size_t *n_out, const frit_tok
         return frit_fail(FRIT_E_INVALID,
                          "the chat template has written %zu places for pictures, expected %zu, one for each picture",
                          n_found, n_media);
-    for (size_t k = 0; k < n_media; k++) n_all += media[k]->n;
+    for (size_t k = 0; k < n_media; k++) n_all += count_between_edges(media[k]);
     *out = calloc(n_all + 1, sizeof **out);
     if (!*out) return frit_fail_memory(n_all * sizeof **out, "a prompt");
     for (size_t i = 0, k = 0; i < n; i++) {
         const bool is_place = n_media > 0 && tokens[i] == media[0]->placeholder;
-        const frit_token *from = is_place ? media[k]->tokens : &tokens[i];
-        const size_t n_from = is_place ? media[k++]->n : 1;
+        const frit_token *from = is_place ? media[k]->tokens + media[k]->edges.n_lead : &tokens[i];
+        const size_t n_from = is_place ? count_between_edges(media[k++]) : 1;
         memcpy(*out + at, from, n_from * sizeof *from);
         at += n_from;
     }

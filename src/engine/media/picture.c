@@ -7,6 +7,7 @@
 #include "engine/model/model.h"
 #include "format/processor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,23 @@ static frit_status add_part(void *ctx, const char *text, uint32_t n_soft)
     return FRIT_OK;
 }
 
+static frit_status add_tokens(frit_picture *picture, const frit_model *model)
+{
+    const frit_processor *p = &picture->processor;
+    frit_picture_edges *edges = &picture->edges;
+    writing w = {.model = model, .picture = picture};
+    snprintf(edges->place, sizeof edges->place, "%s", p->placeholder);
+    snprintf(edges->lead, sizeof edges->lead, "%s", p->lead);
+    snprintf(edges->tail, sizeof edges->tail, "%s", p->tail);
+    if (p->lead[0]) FRIT_TRY(add_marks(&w, p->lead));
+    edges->n_lead = picture->n;
+    FRIT_TRY(frit_processor_marks(p, &picture->plan, add_part, &w));
+    const size_t n_before = picture->n;
+    if (p->tail[0]) FRIT_TRY(add_marks(&w, p->tail));
+    edges->n_tail = picture->n - n_before;
+    return FRIT_OK;
+}
+
 // Cuts patches now if they need no more memory than the image, which is given up then.
 static frit_status cut_small(frit_picture *picture)
 {
@@ -139,8 +157,7 @@ static frit_status make_picture(frit_picture *picture, const frit_model *model, 
     if (options) frit_processor_limit(&picture->processor, options->min_tokens, options->max_tokens);
     FRIT_TRY(frit_processor_plan(&picture->plan, &picture->processor, image->width, image->height));
     hash_picture(picture, options ? options->salt : NULL);
-    writing w = {.model = model, .picture = picture};
-    FRIT_TRY(frit_processor_marks(&picture->processor, &picture->plan, add_part, &w));
+    FRIT_TRY(add_tokens(picture, model));
     return cut_small(picture);
 }
 

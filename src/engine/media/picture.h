@@ -35,6 +35,7 @@ struct frit_picture {
     frit_token placeholder;
     frit_token *tokens;   // [n]: marks and soft tokens, which replace the placeholder in a prompt
     size_t n, capacity;
+    frit_picture_edges edges;
     frit_picture_run *runs;   // [n_runs], in the order of their tokens
     size_t n_runs, runs_capacity;
 };

@@ -175,7 +175,7 @@ static int64_t n_turns(const frit_hparams *hp)
 
 uint64_t frit_soft_step_bytes(const frit_engine *engine, int32_t n_rows)
 {
-    return (uint64_t)n_rows * (uint64_t)(1 + frit_feature_width(&engine->hp) + n_turns(&engine->hp)) * sizeof(float);
+    return (uint64_t)n_rows * (uint64_t)frit_soft_row_width(&engine->hp) * sizeof(float);
 }
 
 static frit_status check_run(const frit_session *session, const frit_soft_run *run)
@@ -190,12 +190,25 @@ static frit_status check_run(const frit_session *session, const frit_soft_run *r
                           (int)run->width, (long long)frit_feature_width(&model->hp));
 }
 
-// Allocates the input of steps with soft tokens when the first come.
+// Makes steps so large that they have all rows of a picture, if these see each other.
+static frit_status reserve_step(const frit_session *session, const frit_soft_run *run)
+{
+    frit_engine *engine = session->engine;
+    if (engine->hp.media.seeing == FRIT_SEEING_NONE || run->n_tokens <= engine->n_batch) return FRIT_OK;
+    FRIT_TRY(frit_session_settle_all(session));
+    return frit_engine_grow(engine, (size_t)run->n_tokens);
+}
+
+// Allocates the input of steps with soft tokens when the first come, or steps have become larger.
 static frit_status reserve_rows(frit_engine *engine)
 {
     const uint64_t n_bytes = frit_soft_step_bytes(engine, engine->n_batch);
-    if (!engine->soft.rows) engine->soft.rows = frit_arena_alloc(&engine->arena, (size_t)n_bytes, sizeof(float));
-    return engine->soft.rows ? FRIT_OK : frit_fail_memory((size_t)n_bytes, "the features of a step");
+    if (engine->soft.rows && engine->soft.n_rows >= engine->n_batch) return FRIT_OK;
+    float *rows = frit_arena_alloc(&engine->arena, (size_t)n_bytes, sizeof(float));
+    if (!rows) return frit_fail_memory((size_t)n_bytes, "the features of a step");
+    engine->soft.rows = rows;
+    engine->soft.n_rows = engine->n_batch;
+    return FRIT_OK;
 }
 
 frit_status frit_session_soft_reserve(frit_session *session, const frit_token *tokens, size_t n)
@@ -208,6 +221,7 @@ frit_status frit_session_soft_reserve(frit_session *session, const frit_token *t
             return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, which begins no picture of this engine", i, n,
                              (int)tokens[i]);
         FRIT_TRY(check_run(session, run));
+        FRIT_TRY(reserve_step(session, run));
         i += (size_t)run->n_tokens - 1;
         n_runs++;
     }
@@ -281,6 +295,14 @@ size_t frit_session_soft_floor(const frit_session *session, size_t n)
     return item ? item->first : n;
 }
 
+size_t frit_session_soft_rows(const frit_session *session, size_t first, size_t n)
+{
+    if (session->engine->hp.media.seeing == FRIT_SEEING_NONE || session->soft.n == 0 || n == 0) return n;
+    const size_t end = frit_session_soft_floor(session, first + n);
+    const frit_soft_item *item = end > first ? NULL : find_item(session, first);
+    return item ? item->first + (size_t)item->run->n_tokens - first : end - first;
+}
+
 void frit_session_soft_free(frit_session *session)
 {
     frit_session_soft_drop(session, 0);
@@ -328,6 +350,8 @@ static void write_row(const frit_session *session, size_t i, float *row)
     else
         memset(row + 1, 0, n * sizeof *row);
     if (n_turns(hp) > 0) write_turns(session, i, item, row + 1 + n);
+    const size_t end = item ? item->first + (size_t)item->run->n_tokens : i + 1;
+    if (hp->media.seeing != FRIT_SEEING_NONE) row[frit_soft_row_width(hp) - 1] = (float)end;
 }
 
 static bool has_soft_rows(const frit_step *step)
@@ -348,7 +372,8 @@ void frit_soft_lay_out(frit_engine *engine)
         for (int32_t k = 0; k < seq->n_rows; k++) {
             const int32_t row = seq->first_row + k;
             write_row(step->owners[s], (size_t)(seq->n_past + k), engine->soft.rows + (size_t)row * width);
-            if (step->tokens[row] >= FRIT_FIRST_SOFT) step->tokens[row] = 0;   // an entry of the table; not used
+            // An entry of the table, of which only per-layer embeddings are used.
+            if (step->tokens[row] >= FRIT_FIRST_SOFT) step->tokens[row] = engine->hp.media.padding;
         }
     }
 }

@@ -10,6 +10,7 @@
 // at the position after the largest of these, so that rotary positions and positions in the cache differ.
 #pragma once
 #include "frit.h"
+#include "media/processor.h"
 
 #include <stdbool.h>
 
@@ -33,7 +34,8 @@ typedef struct frit_soft_run {   // consecutive soft tokens, with a reference co
 typedef struct frit_soft_runs {   // the runs of an engine; its thread alone uses them
     frit_soft_run **list;         // [n]
     size_t n, capacity;
-    float *rows;   // [n_batch]: the input of a step with soft tokens; NULL: no session had any
+    float *rows;      // [n_rows]: the input of a step with soft tokens; NULL: no session had any
+    int32_t n_rows;   // n_batch when it was allocated
     // Runs without references stay as long as their features have cache_bytes together; the least recently used are
     // freed.
     uint64_t cache_bytes, idle_bytes, clock;
@@ -63,8 +65,8 @@ typedef struct frit_session_soft {
     size_t n, capacity;
 } frit_session_soft;
 
-// Fails for soft ids among tokens that are no whole run of the engine, and makes room for the runs. FRIT_E_UNSUPPORTED
-// if the model cannot read them.
+// Makes steps larger for a picture whose rows must run in one step, and makes room for the runs. Fails for soft ids
+// among tokens that are no whole run of the engine. FRIT_E_UNSUPPORTED if the model cannot read them.
 frit_status frit_session_soft_reserve(frit_session *session, const frit_token *tokens, size_t n);
 // Takes the runs among n tokens that are appended to the session, after frit_session_soft_reserve.
 void frit_session_soft_take(frit_session *session, const frit_token *tokens, size_t n);
@@ -77,7 +79,17 @@ frit_status frit_session_soft_copy(frit_session *to, const frit_session *from);
 void frit_session_soft_drop(frit_session *session, size_t n_keep);   // runs that do not begin before n_keep
 // Returns the largest number of tokens up to n that ends within no run.
 size_t frit_session_soft_floor(const frit_session *session, size_t n);
+// Returns how many of n rows from token `first` on a step may have: where rows of a picture see each other, it has all
+// rows of a picture. May be more than n, if a picture begins at `first` or before it.
+size_t frit_session_soft_rows(const frit_session *session, size_t first, size_t n);
 void frit_session_soft_free(frit_session *session);
+
+// Plain text around the marks of a picture (Gemma 3). It is tokenized with the text beside it.
+typedef struct frit_picture_edges {
+    char place[FRIT_MARK_BYTES];   // the placeholder
+    char lead[FRIT_MARK_BYTES], tail[FRIT_MARK_BYTES];
+    size_t n_lead, n_tail;   // the first and last tokens of the picture, which are those of this text alone
+} frit_picture_edges;
 
 // Fills the input that a step with soft tokens needs, if it has some; sets frit_step.has_soft.
 void frit_soft_lay_out(frit_engine *engine);

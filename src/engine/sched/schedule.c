@@ -12,6 +12,8 @@
 // for each. If all devices can mix the classes, a step has decode rows and then prefill rows. Otherwise steps of decode
 // rows and of prefill rows alternate.
 //
+// Where the rows of a picture see each other, a step has all of them or none, even if it gets more rows of prompts so.
+//
 // Models in which every token sees all others run all rows of a session in one step. Sessions share the step as long as
 // they fit whole.
 //
@@ -138,12 +140,47 @@ static size_t count_fitting(const frit_engine *engine, const frit_session *sessi
     return fits > n_taken ? (size_t)(fits - n_taken) : 0;
 }
 
-// Gives the session up to n more rows, as far as there are pages and the step has room for rows and results.
+// How many of the session's next n rows the step can have with their results.
+static size_t count_with_results(const frit_engine *engine, const frit_session *session, size_t n)
+{
+    const frit_step *step = engine->step;
+    frit_result kind = step->result;
+    int32_t n_outs = step->n_outs;
+    for (size_t i = 0; i < n; i++) {
+        const frit_result result = frit_session_result(session, session->n_done + (size_t)session->step.n_rows + i);
+        if (result == FRIT_RESULT_NONE) continue;
+        if (kind != FRIT_RESULT_NONE && kind != result) return i;
+        if (result == FRIT_RESULT_LOGITS && n_outs == engine->schedule.max_outs) return i;
+        kind = result;
+        n_outs++;
+    }
+    return n;
+}
+
+// Returns how many of n more rows the session can have in the step, by pages and results. Rows of a picture that see
+// each other come together, and may be more than n.
+static size_t count_addable(frit_engine *engine, const frit_session *session, size_t n)
+{
+    const size_t first = session->n_done + (size_t)session->step.n_rows, n_pending = count_pending(session);
+    const size_t most = count_with_results(engine, session, count_fitting(engine, session, n));
+    size_t whole = frit_session_soft_rows(session, first, most);
+    if (whole <= most) return whole;
+    // The rest of a prompt is long enough to be prefill rows too, or it runs with the picture.
+    if (session->step.prefill && n_pending - whole < (size_t)engine->rows.least[FRIT_ROWS_PREFILL]) whole = n_pending;
+    if (whole > (size_t)(engine->n_batch - engine->step->n_rows)) {
+        engine->schedule.prompt_first = true;   // the next step has room
+        return 0;
+    }
+    return count_with_results(engine, session, count_fitting(engine, session, whole)) == whole ? whole : 0;
+}
+
+// Gives the session up to n more rows, or a whole picture, as far as there are pages and the step has room for rows and
+// results.
 static void add_rows(frit_engine *engine, frit_session *session, size_t n)
 {
     frit_step *step = engine->step;
     const size_t room = step->n_rows < step->most_rows ? (size_t)(step->most_rows - step->n_rows) : 0;
-    n = count_fitting(engine, session, n < room ? n : room);
+    n = count_addable(engine, session, n < room ? n : room);
     if (n == 0) return;
     const frit_status status =
         frit_kv_extend(&engine->kv, &session->map, (int32_t)session->n_done, session->step.n_rows + (int32_t)n);
@@ -154,8 +191,6 @@ static void add_rows(frit_engine *engine, frit_session *session, size_t n)
     for (; n > 0; n--) {
         frit_result result = frit_session_result(session, session->n_done + (size_t)session->step.n_rows);
         if (result != FRIT_RESULT_NONE) {
-            if (step->result != FRIT_RESULT_NONE && step->result != result) return;
-            if (result == FRIT_RESULT_LOGITS && step->n_outs == engine->schedule.max_outs) return;
             step->result = result;
             step->n_outs++;
         }
@@ -282,7 +317,7 @@ static void choose_rows(frit_engine *engine)
     step->most_rows = most_rows(engine);
     for (; (s = frit_prompt_share_next(engine)) != NULL; is_first = false) {
         const bool suited = add_prompt(engine, s, &room);
-        if (is_first && !suited) engine->schedule.prompt_first = engine->rows.mixes_classes;
+        if (is_first && !suited && engine->rows.mixes_classes) engine->schedule.prompt_first = true;
     }
 }
 

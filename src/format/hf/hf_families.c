@@ -159,6 +159,8 @@
 
 // clang-format off
 #define VISIONS(X) \
+    X(gemma3_vision) \
+    X(gemma4_vision) \
     X(idefics3_vision) \
     X(internvl_vision) \
     X(lfm2_vl_vision) \

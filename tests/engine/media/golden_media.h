@@ -29,16 +29,32 @@ static inline void media_golden_close(media_golden *g)
     free(g->values);
 }
 
-// Returns the array with this name, and sets its number of rows: all dimensions but the last.
-static inline const float *media_golden_array(const media_golden *g, const char *name, int64_t *n_rows, int64_t *width)
+typedef struct media_dims {
+    size_t n_dims;
+    int64_t n[4];
+} media_dims;
+
+// Returns the array with this name, and sets its dimensions.
+static inline const float *media_golden_array_of(const media_golden *g, const char *name, media_dims *dims)
 {
     const json_t *array = json_object_get(json_object_get(g->root, "arrays"), name);
     const json_t *shape = json_object_get(array, "shape");
     assert_non_null(array);
-    *n_rows = 1;
-    for (size_t i = 0; i + 1 < json_array_size(shape); i++) *n_rows *= json_integer_value(json_array_get(shape, i));
-    *width = json_integer_value(json_array_get(shape, json_array_size(shape) - 1));
+    dims->n_dims = json_array_size(shape);
+    assert_in_range(dims->n_dims, 1, 4);
+    for (size_t i = 0; i < dims->n_dims; i++) dims->n[i] = json_integer_value(json_array_get(shape, i));
     return g->values + json_integer_value(json_object_get(array, "offset")) / (json_int_t)sizeof(float);
+}
+
+// Returns the array with this name, and sets its number of rows: all dimensions but the last.
+static inline const float *media_golden_array(const media_golden *g, const char *name, int64_t *n_rows, int64_t *width)
+{
+    media_dims dims;
+    const float *values = media_golden_array_of(g, name, &dims);
+    *n_rows = 1;
+    for (size_t i = 0; i + 1 < dims.n_dims; i++) *n_rows *= dims.n[i];
+    *width = dims.n[dims.n_dims - 1];
+    return values;
 }
 
 // Returns the features of a case, and sets their number and width. Those for the first layers of a text (deepstack)

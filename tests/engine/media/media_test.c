@@ -138,21 +138,26 @@ static void answers_about_files_equal_those_of_transformers(void **state)
 static void pictures_of_tiles_equal_those_of_transformers(void **state)
 {
     (void)state;
-    static const char *const models[] = {"smolvlm", "llava", "mistral3"};
+    static const char *const models[] = {"smolvlm", "llava", "mistral3", "gemma3", "gemma4", "gemma4_small"};
     for (size_t m = 0; m < FRIT_COUNT(models); m++)
         for (size_t k = 1; k < 3; k++) {
             fixture f = open_fixture(models[m], k);
             size_t n = 0, n_all;
             frit_token *text = calloc(1024, sizeof *text), *all;
-            const char *prompt = media_golden_text(f.one, "text");
+            frit_buf prompt = {0};
+            frit_spans untrusted = {0};
+            frit_buf_text(&prompt, media_golden_text(f.one, "text"));
             encode_images(&f);
-            assert_ok(frit_tokenize(f.model, prompt, strlen(prompt), FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, text,
+            assert_ok(frit_media_surround(&prompt, &untrusted, f.media, f.n_media));
+            assert_ok(frit_tokenize(f.model, prompt.data, prompt.len, FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL, text,
                                     1024, &n));
             assert_ok(frit_media_place_all(&all, &n_all, text, n, f.media, f.n_media));
             expect_ids(&f, all, n_all);
             expect_answer(&f, all, n_all);
             free(text);
             free(all);
+            frit_buf_free(&prompt);
+            frit_spans_free(&untrusted);
             close_fixture(&f);
         }
 }

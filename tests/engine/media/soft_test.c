@@ -10,10 +10,8 @@ typedef struct known {
 } known;
 
 static const known models[] = {
-    {"qwen2_vl", 1e-10},
-    {"qwen2_5_vl", 1e-10},
-    {"qwen3_vl", 1e-10},
-    {"qwen3_5", 1e-9},
+    {"qwen2_vl", 1e-10}, {"qwen2_5_vl", 1e-10}, {"qwen3_vl", 1e-10},     {"qwen3_5", 1e-9},
+    {"gemma3", 1e-10},   {"gemma4", 1e-10},     {"gemma4_small", 1e-10},
 };
 
 typedef struct fixture {
@@ -65,15 +63,14 @@ static void compare_row(void *ctx, size_t i, const float *values, size_t n)
     e->f->n_equal++;
 }
 
-static frit_soft_run *picture_of(const fixture *f, size_t i, const float **features)
+static frit_soft_run *picture_of(const fixture *f, size_t i, int32_t n_tokens, const float **features)
 {
     const json_t *grid = json_array_get(json_object_get(f->one, "image_grid_thw"), i);
-    const int32_t height = (int32_t)json_integer_value(json_array_get(grid, 1)) / 2;
-    const int32_t width = (int32_t)json_integer_value(json_array_get(grid, 2)) / 2;
+    const int32_t width = grid ? (int32_t)json_integer_value(json_array_get(grid, 2)) / 2 : n_tokens;
     frit_soft_run *run;
     const uint8_t digest[32] = {(uint8_t)i, 7};
-    assert_ok(frit_soft_run_new(&run, f->engine, *features, height, width, (int32_t)f->width, digest, true));
-    *features += (int64_t)height * width * f->width;
+    assert_ok(frit_soft_run_new(&run, f->engine, *features, n_tokens / width, width, (int32_t)f->width, digest, grid));
+    *features += (int64_t)n_tokens * f->width;
     return run;
 }
 
@@ -102,7 +99,7 @@ static size_t push_case(fixture *f, frit_session *session, expected_rows rows[8]
             rows[n_texts] = (expected_rows){f, i};
             push_text(f, session, ids, &rows[n_texts++], end);
         } else {
-            frit_soft_run *run = picture_of(f, n_pictures++, &features);
+            frit_soft_run *run = picture_of(f, n_pictures++, (int32_t)(end - i), &features);
             assert_int_equal(run->n_tokens, end - i);
             assert_ok(frit_session_push(session, run->ids, (size_t)run->n_tokens, NULL));
             frit_soft_run_unref(run);
@@ -214,6 +211,55 @@ static void the_prefix_cache_knows_pictures(void **state)
     for (size_t i = 0; i < FRIT_COUNT(models); i++) use_prefix_cache(&models[i]);
 }
 
+// A picture with more rows than a step makes steps larger, where its rows see each other.
+static void steps_grow_for_a_picture_whose_rows_see_each_other(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int32_t n_batch;   // after a push with the option 4
+    } rows[] = {{"gemma3", 9}, {"gemma4", 6}, {"gemma4_small", 4}, {"qwen3_vl", 4}};
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        fixture f = open_fixture(rows[i].name, 1, (frit_engine_options){.n_batch = 4});
+        frit_session *session;
+        expected_rows expected[8];
+        assert_ok(frit_session_new(&session, f.engine));
+        push_case(&f, session, expected);
+        assert_in_range(f.engine->n_batch, rows[i].n_batch, rows[i].n_batch == 4 ? 4 : 16);
+        frit_session_free(session);
+        close_fixture(&f);
+    }
+}
+
+// A step has room for the picture alone, and another session wants a row of each.
+static void a_picture_runs_whole_beside_a_session_that_generates(void **state)
+{
+    (void)state;
+    static const known gemma3 = {"gemma3", 1e-10};
+    fixture f = open_fixture(gemma3.name, 2, (frit_engine_options){.n_sessions = 2, .n_batch = 9});
+    frit_session *talks, *reads;
+    frit_sampler *sampler;
+    frit_token token = 80;
+    expected_rows rows[8];
+    assert_ok(frit_session_new(&talks, f.engine));
+    assert_ok(frit_sampler_new(&sampler, f.model, NULL));
+    assert_ok(frit_session_push(talks, &token, 1, NULL));
+    for (int i = 0; i < 3; i++) assert_ok(frit_session_next(talks, sampler, &token));
+    assert_ok(frit_session_new(&reads, f.engine));
+    push_case(&f, reads, rows);
+    for (int i = 0; i < 40 && reads->n_done < reads->n_tokens; i++)
+        assert_ok(frit_session_next(talks, sampler, &token));
+    assert_int_equal(reads->n_done, reads->n_tokens);
+    run_all(f.engine);
+    expect_accuracy(&f, &gemma3, 2);
+    expect_continuation(&f, reads);
+    assert_int_equal(f.engine->n_batch, 9);
+    frit_session_free(reads);
+    frit_session_free(talks);
+    frit_sampler_free(sampler);
+    close_fixture(&f);
+}
+
 static void expect_refusal(frit_status status, frit_status expected, const char *words)
 {
     assert_int_equal(status, expected);
@@ -268,6 +314,8 @@ int main(void)
         cmocka_unit_test(pictures_are_cut_by_any_batch_size),
         cmocka_unit_test(sessions_with_pictures_share_steps_and_forks_go_on),
         cmocka_unit_test(the_prefix_cache_knows_pictures),
+        cmocka_unit_test(steps_grow_for_a_picture_whose_rows_see_each_other),
+        cmocka_unit_test(a_picture_runs_whole_beside_a_session_that_generates),
         cmocka_unit_test(a_session_with_pictures_refuses_what_it_cannot_do),
         cmocka_unit_test(models_of_text_refuse_pictures),
     };

@@ -86,6 +86,17 @@ static frit_status add_pattern(const frit_hf *hf)
     return frit_hf_add_array(hf, "attention.sliding_window_pattern", FRIT_VALUE_BOOL, flags, n);
 }
 
+// Writes if rows of a picture see each other, in layers with a window, and whose per-layer embeddings they have.
+static frit_status add_pictures(const frit_hf *hf)
+{
+    double padding = 0;
+    const json_t *both = json_object_get(hf->config, "use_bidirectional_attention");
+    const bool is_vision = json_is_string(both) && strcmp(json_string_value(both), "vision") == 0;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "pad_token_id", FRIT_HF_COUNT, &padding));
+    if (padding > 0) FRIT_TRY(frit_hf_add_number(hf, "padding_token_id", FRIT_HF_COUNT, padding));
+    return is_vision ? frit_hf_add_number(hf, "picture_attention", FRIT_HF_COUNT, 1) : FRIT_OK;
+}
+
 static frit_status complete(const frit_hf *hf)
 {
     double cap = 0, window = 0;
@@ -101,6 +112,7 @@ static frit_status complete(const frit_hf *hf)
     FRIT_TRY(add_heads(hf));
     FRIT_TRY(add_lists(hf));
     FRIT_TRY(add_pattern(hf));
+    FRIT_TRY(add_pictures(hf));
     return frit_hf_add_proportional(hf);
 }
 
