@@ -21,8 +21,8 @@ struct frit_media {
 
 // Copies the tokens of a picture.
 frit_status frit_media_copy_tokens(frit_media **out, const frit_media *media);
-// surround.c: writes the plain text of a picture's edges around each placeholder of a prompt, where it is tokenized with
-// the text beside it. Untrusted ranges, which have no placeholders, move.
+// surround.c: writes the plain text of a picture's edges around each placeholder of a prompt, where it is tokenized
+// with the text beside it. Untrusted ranges, which have no placeholders, move.
 frit_status frit_media_surround(frit_buf *prompt, frit_spans *untrusted, frit_media *const *media, size_t n_media);
 // Copies a prompt with each placeholder replaced by the next picture, without the text of its edges. FRIT_E_INVALID if
 // there are more or fewer placeholders than pictures. *out is malloc'd.
