@@ -151,6 +151,7 @@
     X(stablelm) \
     X(starcoder) \
     X(starcoder2) \
+    X(static_embedding) \
     X(step35) \
     X(t5) \
     X(t5encoder) \

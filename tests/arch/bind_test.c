@@ -167,7 +167,8 @@ static void every_architecture_has_a_name_a_title_and_rows(void **state)
     for (const frit_arch *arch; (arch = frit_arch_get(n)); n++) {
         assert_ptr_equal(frit_arch_find(arch->name), arch);
         assert_true(strlen(arch->title) > 0);
-        assert_true(arch->n_rows > 5 && arch->layer);
+        const bool is_table = strcmp(arch->name, "static-embedding") == 0;   // the one without weights of layers
+        assert_true(arch->n_rows > (is_table ? 0 : 5) && arch->layer);
     }
     assert_true(n >= 4);
     assert_null(frit_arch_find("no such architecture"));

@@ -36,6 +36,7 @@ RELATIVES = {
 }
 # Defaults of classes that are not in transformers and have no relative there.
 OTHERS = {
+    "model2vec": {},
     "neobert": {
         "vocab_size": 30522,
         "hidden_size": 768,

@@ -143,6 +143,7 @@ static void modules_that_do_not_run_are_refused_by_name(void **state)
     } rows[] = {
         {"[" POOLING ",{\"path\":\"2_LSTM\",\"type\":\"a.b.LSTM\"}]", good,
          "a module of type 'a.b.LSTM' is not supported"},
+        {"[{\"path\":\"\",\"type\":\"a.StaticEmbedding\"}]", good, "StaticEmbedding is read of models of type"},
         {"{\"a\":1}", good, "modules.json: is not a list of modules"},
         {"[", good, "modules.json: not valid JSON"},
         {"[{\"path\":\"\"}]", good, "module 0 has no type and path"},

@@ -253,10 +253,23 @@ frit_status frit_model_get_chat(const frit_model *model, bool with_tools, const 
     return status;
 }
 
+// Static embeddings average the tokens of a text: no others are put around it.
+static frit_status leave_out_special(frit_model *model)
+{
+    frit_vocab *vocab = &model->vocab;
+    bool plain = false;
+    FRIT_TRY(frit_meta_get_bool(&model->ckpt->meta, "frit.embed.plain_text", &plain, NULL));
+    if (!plain) return FRIT_OK;
+    vocab->n_prefix = vocab->n_suffix = 0;
+    vocab->add_bos = vocab->add_eos = vocab->add_sep = false;
+    return FRIT_OK;
+}
+
 static frit_status open_text(opening *o)
 {
     frit_model *model = o->model;
     FRIT_TRY(open_vocab(model));
+    FRIT_TRY(leave_out_special(model));
     if (strcmp(model->vocab.model, "none") != 0 && strcmp(model->vocab.model, "no_vocab") != 0)
         FRIT_TRY(frit_tokenizer_new(&model->tokenizer, &model->vocab, &model->log));
     return open_chat(o);

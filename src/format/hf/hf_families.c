@@ -100,6 +100,7 @@
     X(mistral) \
     X(mistral4) \
     X(mixtral) \
+    X(model2vec) \
     X(modernbert) \
     X(modernbert_decoder) \
     X(mpnet) \

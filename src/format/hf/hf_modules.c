@@ -48,6 +48,15 @@ static frit_status read_splade(modules *m, const char *path)
     return frit_hf_read_splade(m->hf, m->folder, path);
 }
 
+static frit_status read_static(modules *m, const char *path)
+{
+    (void)path;
+    m->is_pooled = true;
+    if (frit_meta_find(&m->hf->ckpt->meta, "frit.embed.plain_text")) return FRIT_OK;
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s/modules.json: StaticEmbedding is read of models of type 'model2vec'",
+                          m->folder);
+}
+
 static frit_status read_normalize(modules *m, const char *path)
 {
     (void)path;
@@ -185,9 +194,9 @@ static const struct {
     bool has_files;
     frit_status (*read)(modules *m, const char *path);
 } kinds[] = {
-    {"Transformer", false, ignore},       {"MLMTransformer", false, ignore}, {"Dropout", false, ignore},
-    {"Normalize", false, read_normalize}, {"Pooling", true, read_pooling},   {"SpladePooling", true, read_splade},
-    {"Dense", true, read_dense},
+    {"Transformer", false, ignore},       {"MLMTransformer", false, ignore},       {"Dropout", false, ignore},
+    {"Normalize", false, read_normalize}, {"Pooling", true, read_pooling},         {"SpladePooling", true, read_splade},
+    {"Dense", true, read_dense},          {"StaticEmbedding", false, read_static},
 };
 
 // True if the text is the name of a subfolder, without a path.
@@ -215,7 +224,7 @@ static frit_status read_module(modules *m, const json_t *module, size_t i)
     }
     return frit_fail_file(FRIT_E_UNSUPPORTED,
                           "%s/modules.json: a module of type '%.80s' is not supported, expected Transformer, Pooling, "
-                          "Dense, Normalize or SpladePooling",
+                          "Dense, Normalize, SpladePooling or StaticEmbedding",
                           m->folder, type);
 }
 
@@ -331,7 +340,8 @@ frit_status frit_hf_add_modules(const frit_hf *hf, const char *folder, const fri
     if (status == FRIT_OK && prompts) status = add_dims(hf, folder, prompts);
     if (status == FRIT_OK) status = load_transformer(folder, &text);
     if (status == FRIT_OK && text) status = check_case(folder, text);
-    if (status == FRIT_OK && (list || text)) status = add_length(hf, folder, text);
+    const bool is_static = frit_meta_find(&hf->ckpt->meta, "frit.embed.plain_text");
+    if (status == FRIT_OK && (list || text) && !is_static) status = add_length(hf, folder, text);
     json_decref(list);
     json_decref(prompts);
     json_decref(text);

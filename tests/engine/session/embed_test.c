@@ -287,6 +287,67 @@ static void a_folder_says_where_texts_and_vectors_end(void **state)
     free(folder);
 }
 
+// A text's vector is the mean of its tokens' rows; no token is put around a text, whatever the tokenizer says.
+static void static_embeddings_average_rows_of_a_table(void **state)
+{
+    (void)state;
+    enum { N = 512, DIM = 12 };
+    static const char config[] =
+        "{\"model_type\": \"model2vec\", \"architectures\": [\"StaticModel\"], \"hidden_dim\": 12}";
+    static const char modules[] = "[{\"path\": \".\", \"type\": \"sentence_transformers.models.StaticEmbedding\"},"
+                                  " {\"path\": \"1_Normalize\", \"type\": \"sentence_transformers.models.Normalize\"}]";
+    static const char text[] = "Hello there, my friend of the garden.";
+    static float table[N][DIM];
+    char *folder = sentence_folder("static", "{}", "{}"), *file = strdup(temp_path("static.gguf"));
+    frit_buf weights = {0};
+    const char *header = "{\"embeddings\":{\"dtype\":\"F32\",\"shape\":[512,12],\"data_offsets\":[0,24576]}}";
+    const uint64_t n_header = strlen(header);
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < DIM; k++) table[i][k] = sinf((float)(i * DIM + k));
+    frit_buf_append(&weights, &n_header, sizeof n_header);
+    frit_buf_text(&weights, header);
+    frit_buf_append(&weights, table, sizeof table);
+    sentence_write(folder, "model.safetensors", weights.data, weights.len);
+    sentence_write(folder, "config.json", config, strlen(config));
+    sentence_write(folder, "modules.json", modules, strlen(modules));
+    assert_ok(frit_convert(folder, file, NULL));
+    for (int f = 0; f < 2; f++) {
+        fixture s = {0};
+        frit_token tokens[64];
+        size_t n;
+        float wanted[DIM] = {0};
+        double length = 0;
+        assert_ok(frit_model_open(&s.model, f == 0 ? folder : file, NULL));
+        assert_ok(frit_engine_new(&s.engine, s.model, &(frit_engine_options){.n_ctx = 64}));
+        assert_ok(frit_tokenize(s.model, text, strlen(text), FRIT_TEXT_SPECIAL, tokens, 64, &n));
+        assert_true(n > 4 && tokens[0] != SENTENCE_FIRST && tokens[n - 1] != SENTENCE_LAST);
+        for (size_t i = 0; i < n; i++)
+            for (int k = 0; k < DIM; k++) wanted[k] += table[tokens[i]][k] / (float)n;
+        for (int k = 0; k < DIM; k++) length += wanted[k] * wanted[k];
+        for (int k = 0; k < DIM; k++) wanted[k] /= (float)sqrt(length);
+        const frit_embed_item item = {.text = text, .n_bytes = strlen(text)};
+        assert_ok(frit_embed_texts(s.engine, &item, 1, NULL, keep, &got));
+        check(got.values[0], wanted, DIM);
+        frit_engine_free(s.engine);
+        frit_model_free(s.model);
+    }
+    // a table whose rows have factors
+    const char *scaled = "{\"embeddings\":{\"dtype\":\"F32\",\"shape\":[512,12],\"data_offsets\":[0,24576]},"
+                         "\"weights\":{\"dtype\":\"F32\",\"shape\":[512],\"data_offsets\":[24576,26624]}}";
+    const uint64_t n_scaled = strlen(scaled);
+    frit_model *model;
+    frit_buf_clear(&weights);
+    frit_buf_append(&weights, &n_scaled, sizeof n_scaled);
+    frit_buf_text(&weights, scaled);
+    frit_buf_append(&weights, table, sizeof table);
+    frit_buf_append(&weights, table, N * sizeof(float));
+    sentence_write(folder, "model.safetensors", weights.data, weights.len);
+    assert_fails(frit_model_open(&model, folder, NULL), FRIT_E_UNSUPPORTED, "tensor 'weights' beside 'embeddings'");
+    frit_buf_free(&weights);
+    free(folder);
+    free(file);
+}
+
 static void bad_requests_are_refused(void **state)
 {
     (void)state;
@@ -325,6 +386,7 @@ int main(void)
         cmocka_unit_test(decoders_give_their_last_state),
         cmocka_unit_test(scores_are_those_of_the_head),
         cmocka_unit_test(a_folder_says_where_texts_and_vectors_end),
+        cmocka_unit_test(static_embeddings_average_rows_of_a_table),
         cmocka_unit_test(bad_requests_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
