@@ -209,6 +209,8 @@ static int print_model_json(const frit_model *model, const frit_model_info *info
     if (object) json_object_set_new(object, "kind", json_string(kinds[info->kind]));
     if (object && info->n_layer_next > 0) json_object_set_new(object, "n_layer_next", json_integer(info->n_layer_next));
     if (object) json_object_set_new(object, "pooling", json_string(info->pooling));
+    if (object && info->n_embed_tokens > 0)
+        json_object_set_new(object, "n_embed_tokens", json_integer((json_int_t)info->n_embed_tokens));
     if (object) json_object_set_new(object, "kv_bytes_per_token", json_integer((json_int_t)kv_bytes));
     if (object && tensors) {
         json_t *list = json_array();
@@ -253,6 +255,8 @@ static void print_model(const frit_model *model, const frit_model_info *info, ui
     cli_print("file           %s\nformat         %s\narchitecture   %s\nname           %s\ntype           %s\n",
               info->path, info->format, info->architecture, info->name, info->file_type);
     cli_print("kind           %s; embeddings by '%s'\n", kind_text(info->kind), info->pooling);
+    if (info->n_embed_tokens > 0)
+        cli_print("               texts to embed are cut to %lld tokens\n", (long long)info->n_embed_tokens);
     cli_print("parameters     %s in %zu tensors, %s\n", params, info->n_tensors, size);
     cli_print("layers         %d of width %d, feed-forward %d\n", info->n_layer, info->n_embd, info->n_ff);
     if (info->n_layer_next > 0)

@@ -441,6 +441,10 @@ static void configurations_that_change_the_result_are_refused(void **state)
         {&neobert.config, "{\"num_attention_heads\": 0}", "num_attention_heads is 0"},
         {&jina_reranker.config, "{\"lora_adaptations\": [\"separation\"]}", "lora_adaptations: adapters inside"},
         {&jina_reranker.config, "{\"position_embedding_type\": \"rotary\"}", "position_embedding_type is 'rotary'"},
+        {&llama_not_causal.config, "{\"model_type\": \"mistral\", \"sliding_window\": 16}", "without sliding windows"},
+        {&llama_not_causal.config,
+         "{\"model_type\": \"qwen2\", \"sliding_window\": 16, \"use_sliding_window\": true, \"max_window_layers\": 1}",
+         "without sliding windows"},
         {&gte, "{\"is_causal\": 1}", "is_causal is 1, expected true or false"},
     };
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {

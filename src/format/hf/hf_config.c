@@ -345,6 +345,14 @@ static frit_status read_vision(frit_hf *hf)
     return hf->family->more ? hf->family->more(hf) : FRIT_OK;
 }
 
+static bool has_windows(const frit_hf *hf)
+{
+    const frit_value *windows = frit_meta_find(&hf->ckpt->meta, "frit.attention.sliding_window");
+    bool any = false;
+    for (size_t i = 0; windows && i < windows->array.n; i++) any |= frit_hf_window(hf, i) > 0;
+    return any;
+}
+
 // transformers' causal masks become masks of a bidirectional model where a configuration says so: embedders made of
 // language models have the key.
 static frit_status add_causality(const frit_hf *hf)
@@ -353,6 +361,10 @@ static frit_status add_causality(const frit_hf *hf)
     char text[KEY_BYTES];
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "is_causal", &is_causal));
     if (is_causal || frit_meta_find(&hf->ckpt->meta, full_key(hf, "attention.causal", text))) return FRIT_OK;
+    // A window would reach as far to both sides; GGUF's windows reach half as far.
+    if (frit_hf_written(hf, "attention.sliding_window") > 0 || has_windows(hf))
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: is_causal is false, which is supported without sliding windows",
+                              hf->path);
     return frit_hf_add_flag(hf, "attention.causal", false);
 }
 
