@@ -224,6 +224,14 @@ static void prompts_are_read_by_name(void **state)
     write_text("config_sentence_transformers.json", "{}");
     write_text("sentence_bert_config.json", "{\"do_lower_case\":true}");
     assert_fails(open_tiny(&ckpt), FRIT_E_UNSUPPORTED, "do_lower_case is true");
+    write_text("tokenizer.json", "{\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":false}}");
+    assert_fails(open_tiny(&ckpt), FRIT_E_UNSUPPORTED, "do_lower_case is true");
+    write_text("tokenizer.json", "{\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":true}}");
+    assert_ok(open_tiny(&ckpt));
+    frit_checkpoint_close(ckpt);
+    write_text("tokenizer.json", "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Lowercase\"}]}}");
+    assert_ok(open_tiny(&ckpt));
+    frit_checkpoint_close(ckpt);
 }
 
 // The package's limit on texts: its own number, else the tokenizer's, and the model's context.

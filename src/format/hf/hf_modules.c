@@ -273,12 +273,27 @@ frit_status frit_hf_add_prompts(const frit_hf *hf, const char *folder, const jso
     return by_default ? frit_meta_add_text(meta, "frit.embed.default_prompt", by_default) : FRIT_OK;
 }
 
+// True if a step of the tokenizer, or a step in it, makes text lower case.
+static bool lowers_case(const json_t *step)
+{
+    const char *type = json_string_value(json_object_get(step, "type"));
+    const json_t *inner;
+    size_t i;
+    json_array_foreach(json_object_get(step, "normalizers"), i, inner) if (lowers_case(inner)) return true;
+    return type && (strcmp(type, "Lowercase") == 0 ||
+                    (strcmp(type, "BertNormalizer") == 0 && json_is_true(json_object_get(step, "lowercase"))));
+}
+
 static frit_status check_case(const char *folder, const json_t *config)
 {
     if (!json_is_true(json_object_get(config, "do_lower_case"))) return FRIT_OK;
+    json_t *tokenizer = frit_hf_load_optional(folder, "tokenizer.json");
+    const bool is_done = lowers_case(json_object_get(tokenizer, "normalizer"));
+    json_decref(tokenizer);
+    if (is_done) return FRIT_OK;
     return frit_fail_file(FRIT_E_UNSUPPORTED,
-                          "%s/sentence_bert_config.json: do_lower_case is true, only false is supported: lower case is "
-                          "the tokenizer's",
+                          "%s/sentence_bert_config.json: do_lower_case is true, which is supported if the tokenizer "
+                          "makes text lower case",
                           folder);
 }
 

@@ -8,7 +8,7 @@
 
 enum { MEAN = 1, CLS = 2, LAST = 3, RANK = 4 };   // ARCH.pooling_type
 
-static const uint64_t max_file_bytes = 1 << 20;
+static const uint64_t max_file_bytes = 1 << 20, max_optional_bytes = 64 << 20;   // tokenizers are large
 
 json_t *frit_hf_load_optional(const char *folder, const char *name)
 {
@@ -18,7 +18,7 @@ json_t *frit_hf_load_optional(const char *folder, const char *name)
     size_t n_bytes = 0;
     frit_buf_printf(&path, "%s/%s", folder, name);
     const bool there = !path.failed && frit_path_get_kind(path.data) == FRIT_PATH_FILE;
-    if (there && frit_file_read(path.data, max_file_bytes, &text, &n_bytes) == FRIT_OK)
+    if (there && frit_file_read(path.data, max_optional_bytes, &text, &n_bytes) == FRIT_OK)
         json = frit_json_read(text, n_bytes, 0, NULL);
     free(text);
     frit_buf_free(&path);
