@@ -16,7 +16,7 @@ const frit = await create({ threads: 0 });
 const TYPES = ["boolean", "number", "number", "number", "string", "choice", "list"];   // by frit_option_type
 const KINDS = { model: "ModelOptionValues", engine: "EngineOptionValues", sampler: "SamplerOptionValues", embed: "EmbedOptionValues" };
 // Options that a browser has no use for: files, other devices, other machines.
-const ABSENT = ["type", "mmap", "no-mmap", "log", "numa", "device", "weights-cache", "prefix-cache-ram", "prefix-cache-disk", "gpu-layers", "split", "override-tensor",
+const ABSENT = ["type", "mmap", "no-mmap", "mmproj", "log", "numa", "device", "weights-cache", "prefix-cache-ram", "prefix-cache-disk", "gpu-layers", "split", "override-tensor",
                 "chat-template-file", "vocab-only"];
 
 function textOf(string) {

@@ -45,7 +45,10 @@ typedef struct frit_model_options {
     float rope_freq_base;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     int32_t yarn_orig_ctx;   // the context that the model was trained for before it was scaled
-    uint64_t reserved[3];
+    // Path of the encoder of pictures: an mmproj file, which is GGUF, or a folder. NULL: it is in the model's folder,
+    // or in the one file mmproj-*.gguf beside the model's GGUF file. It is opened with the first picture.
+    const char *mmproj;
+    uint64_t reserved[2];
 } frit_model_options;
 
 // Opens a GGUF file (any part of a split set), a safetensors file or a Hugging Face folder.

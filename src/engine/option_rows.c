@@ -17,6 +17,8 @@ static const frit_option model_rows[] = {
     MODEL(chat_template, .name = "chat-template", .aliases = "chat-template-file", .type = FRIT_OPTION_TEXT,
           .metavar = "FILE",
           .help = "use the chat template in this file, or the model's own of this name"),
+    MODEL(mmproj, .name = "mmproj", .letters = "mm", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
+          .help = "the encoder of pictures; else mmproj-*.gguf beside a GGUF model, or what a folder has"),
     MODEL(rope_scaling, .name = "rope-scaling", .type = FRIT_OPTION_CHOICE, .choices = "none|linear|yarn",
           .metavar = "KIND", .help = "how positions beyond the original context are rotated; else as the file says"),
     MODEL(rope_scale, .name = "rope-scale", .type = FRIT_OPTION_FLOAT, .min = 0, .max = 1e6, .metavar = "N",

@@ -10,6 +10,7 @@
 #include "base/grow.h"
 #include "base/number.h"
 #include "base/utf8.h"
+#include "format/mmproj.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -531,13 +532,29 @@ frit_status frit_gguf_shard_move(frit_gguf_shard *shard, frit_checkpoint *ckpt)
     return FRIT_OK;
 }
 
-frit_status frit_gguf_parse(frit_checkpoint *ckpt, const char *path, const uint8_t *bytes, uint64_t n_bytes)
+static frit_status respell(frit_checkpoint *ckpt, frit_checkpoint_part part, const frit_log *log)
+{
+    return part == FRIT_CHECKPOINT_VISION ? frit_mmproj_respell(ckpt) : frit_gguf_respell(ckpt, log);
+}
+
+static frit_status parse(frit_checkpoint *ckpt, const char *path, const uint8_t *bytes, uint64_t n_bytes,
+                         frit_checkpoint_part part)
 {
     frit_gguf_shard shard = {0};
     FRIT_TRY(frit_gguf_shard_read(&shard, &ckpt->arena, path, bytes, n_bytes));
     frit_status status = frit_gguf_shard_move(&shard, ckpt);
     frit_gguf_shard_free(&shard);
-    return status == FRIT_OK ? frit_gguf_respell(ckpt, NULL) : status;
+    return status == FRIT_OK ? respell(ckpt, part, NULL) : status;
+}
+
+frit_status frit_gguf_parse(frit_checkpoint *ckpt, const char *path, const uint8_t *bytes, uint64_t n_bytes)
+{
+    return parse(ckpt, path, bytes, n_bytes, FRIT_CHECKPOINT_TEXT);
+}
+
+frit_status frit_mmproj_parse(frit_checkpoint *ckpt, const char *path, const uint8_t *bytes, uint64_t n_bytes)
+{
+    return parse(ckpt, path, bytes, n_bytes, FRIT_CHECKPOINT_VISION);
 }
 
 // ------------------------------------------------------------------------------------------------- source
@@ -558,7 +575,7 @@ static frit_status open_gguf(frit_checkpoint *ckpt, const char *path, const frit
     FRIT_TRY(frit_gguf_shard_open(&shard, &ckpt->arena, path, options->no_mmap));
     frit_status status = frit_gguf_set_open(&shard, ckpt, options);
     frit_gguf_shard_free(&shard);
-    return status == FRIT_OK ? frit_gguf_respell(ckpt, options->log) : status;
+    return status == FRIT_OK ? respell(ckpt, options->part, options->log) : status;
 }
 
 const frit_checkpoint_source frit_source_gguf = {"GGUF file", recognises, open_gguf};

@@ -478,9 +478,8 @@ static frit_status read_common(reader *r)
     return get_colors(r->image, "image_std", 1e-6f, p->deviation);
 }
 
-static frit_status read_with(reader *r, const processor_type *type)
+static void set_defaults(frit_processor *p, const processor_type *type)
 {
-    frit_processor *p = r->p;
     *p = type->defaults;
     p->rescale = 1.0 / 255;
     p->rescales = true;
@@ -490,12 +489,30 @@ static frit_status read_with(reader *r, const processor_type *type)
     if (!p->merge) p->merge = 1;
     if (!p->frames) p->frames = 1;
     p->block = 1;
-    FRIT_TRY(read_common(r));
-    FRIT_TRY(type->read(r));
+}
+
+frit_status frit_processor_check(const frit_processor *p)
+{
     if (p->width && (p->width < p->patch * p->merge || p->height < p->patch * p->merge))
         return frit_fail(FRIT_E_FORMAT, "a tile has %ux%u pixels; expected at least %u, a patch", (unsigned)p->width,
                          (unsigned)p->height, (unsigned)(p->patch * p->merge));
     return FRIT_OK;
+}
+
+frit_status frit_processor_of_type(frit_processor *p, const char *name)
+{
+    const processor_type *type = find_type(name);
+    if (!type) return frit_fail(FRIT_E_UNSUPPORTED, "image_processor_type is '%.100s', which is unknown", name);
+    set_defaults(p, type);
+    return FRIT_OK;
+}
+
+static frit_status read_with(reader *r, const processor_type *type)
+{
+    set_defaults(r->p, type);
+    FRIT_TRY(read_common(r));
+    FRIT_TRY(type->read(r));
+    return frit_processor_check(r->p);
 }
 
 static frit_status read_all(reader *r, bool *found)

@@ -17,3 +17,7 @@ typedef struct frit_processor_files {
 } frit_processor_files;
 // As frit_processor_open, of texts.
 frit_status frit_processor_read(frit_processor *processor, bool *found, const frit_processor_files *files);
+
+// For other files than those of folders: the defaults of an image_processor_type, and a check of what was set after.
+frit_status frit_processor_of_type(frit_processor *processor, const char *name);
+frit_status frit_processor_check(const frit_processor *processor);

@@ -118,7 +118,7 @@ static const struct {
     {"--color", "colours are for terminals, --no-color leaves them out"},
     {"-e --escape", "texts are taken as they are; the shell's $'a\\nb' has a newline"},
     {"-no-cnv --no-conversation -st --single-turn", "'frit run' answers once"},
-    {"--mmproj -mm --image", "frit runs the text part of models and reads no images"},
+    {"--image --image-tokens --image-max-tokens", "'frit run' and 'frit chat' take pictures"},
     {"-hfr --hf", "a repository is given by -hf ORG/REPO"},
     {"-hff --hf-file", "a file of a repository is named hf:ORG/REPO:FILE"},
     {"-mu --model-url", "an address is a name of a model: give it in place of the file"},

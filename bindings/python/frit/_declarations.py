@@ -75,6 +75,7 @@ class frit_model_options(Structure):
     yarn_beta_fast: float
     yarn_beta_slow: float
     yarn_orig_ctx: int
+    mmproj: bytes | None
     reserved: Any
     _fields_ = [
         ("no_mmap", c_bool),
@@ -94,7 +95,8 @@ class frit_model_options(Structure):
         ("yarn_beta_fast", c_float),
         ("yarn_beta_slow", c_float),
         ("yarn_orig_ctx", c_int32),
-        ("reserved", c_uint64 * 3),
+        ("mmproj", c_char_p),
+        ("reserved", c_uint64 * 2),
     ]
 
 class frit_model_files(Structure):

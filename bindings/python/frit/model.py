@@ -113,6 +113,7 @@ class Model(Unique):
         templates.
     progress: called with 0 to 1 while the model is fetched and opened; returning False cancels (CancelledError). None:
         a terminal shows the progress of fetching; False: no progress is shown.
+    mmproj: the path of the encoder of pictures, for a GGUF file; None: the file mmproj-*.gguf beside it.
     rope_*, yarn_*: the rotation of positions; 0 and None: as the file says.
     Warnings about the file go to the logger "frit".
 
@@ -124,7 +125,8 @@ class Model(Unique):
                  chat_template: Path | None = None, progress: Progress | None = None,
                  rope_scaling: str | None = None, rope_scale: float = 0, rope_freq_scale: float = 0,
                  rope_freq_base: float = 0, yarn_ext_factor: float = 0, yarn_attn_factor: float = 0,
-                 yarn_beta_fast: float = 0, yarn_beta_slow: float = 0, yarn_orig_ctx: int = 0, **unknown: Never) -> None:
+                 yarn_beta_fast: float = 0, yarn_beta_slow: float = 0, yarn_orig_ctx: int = 0,
+                 mmproj: Path | None = None, **unknown: Never) -> None:
         refuse(Model, unknown)
         watch = Watch(progress)
         options = options_of(
@@ -133,7 +135,7 @@ class Model(Unique):
             progress=watch.function, log=_log, rope_scaling=rope_scaling, rope_scale=rope_scale,
             rope_freq_scale=rope_freq_scale, rope_freq_base=rope_freq_base, yarn_ext_factor=yarn_ext_factor,
             yarn_attn_factor=yarn_attn_factor, yarn_beta_fast=yarn_beta_fast, yarn_beta_slow=yarn_beta_slow,
-            yarn_orig_ctx=yarn_orig_ctx,
+            yarn_orig_ctx=yarn_orig_ctx, mmproj=None if mmproj is None else path_of("mmproj", mmproj),
         )
         options.no_mmap = not flag("use_mmap", use_mmap)
         handle = ctypes.c_void_p()

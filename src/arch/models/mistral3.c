@@ -31,6 +31,7 @@ const frit_arch frit_arch_mistral3 = {
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_INTERLEAVED,
+    .reads_media = true,
     .expert_normalize = true,
     .layer = frit_layer_sequential,
     .adjust = adjust,

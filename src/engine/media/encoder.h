@@ -10,8 +10,8 @@
 
 typedef struct frit_encoder frit_encoder;
 
-// Opens the encoder in the folder `path`. FRIT_E_UNSUPPORTED if the model takes no pictures, or of a kind that frit
-// cannot run.
+// Opens the encoder in `path`, a folder or an mmproj file. FRIT_E_UNSUPPORTED if the model takes no pictures, or of a
+// kind that frit cannot run.
 frit_status frit_encoder_open(frit_encoder **out, frit_engine *engine, const char *path);
 void frit_encoder_close(frit_encoder *encoder);   // NULL is allowed
 // Sets the rows that a picture of this grid has in the encoder and in the text.

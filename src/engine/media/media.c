@@ -47,7 +47,7 @@ static frit_status open_pictures(frit_engine *engine)
     FRIT_TRY(frit_model_get_picture_rules(engine->model, &rules));
     frit_pictures *pictures = calloc(1, sizeof *pictures);
     if (!pictures) return frit_fail_memory(sizeof *pictures, "the encoder of pictures");
-    const frit_status status = frit_encoder_open(&pictures->encoder, engine, engine->model->info.path);
+    const frit_status status = frit_encoder_open(&pictures->encoder, engine, rules->encoder);
     if (status != FRIT_OK) {
         frit_pictures_free(pictures);
         return status;

@@ -1,57 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Pictures as tokens: rules of a model, digests, marks.
+// Pictures as tokens: digests, marks.
 #include "engine/media/picture.h"
 
 #include "base/grow.h"
 #include "base/sha256.h"
-#include "engine/model/model.h"
-#include "format/processor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// ------------------------------------------------------------------------------- rules
-
-static frit_status read_rules(const frit_model *model, frit_picture_rules *rules)
-{
-    bool found = false;
-    const char *path = model->info.path;
-    if (!model->arch || !frit_arch_reads_media(model->arch, &model->hp))
-        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: models of the architecture '%s' read no pictures", path,
-                              model->arch ? model->arch->name : "");
-    if (strcmp(model->ckpt->format, "safetensors") != 0)
-        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: pictures are read by models in Hugging Face folders only", path);
-    FRIT_TRY(frit_processor_open(&rules->processor, &found, path));
-    if (!found) return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no processor of pictures", path);
-    rules->placeholder = frit_vocab_find(&model->vocab, frit_str_of(rules->processor.placeholder));
-    if (rules->placeholder >= 0) return FRIT_OK;
-    return frit_fail_file(FRIT_E_FORMAT, "%s: the vocabulary has no token '%s', which stands for a picture", path,
-                          rules->processor.placeholder);
-}
-
-frit_status frit_model_get_picture_rules(const frit_model *given, const frit_picture_rules **out)
-{
-    frit_model *model = given->of ? given->of : (frit_model *)(uintptr_t)given;
-    frit_status status = FRIT_OK;
-    frit_lock_acquire(model->media_lock);
-    if (!model->picture_rules) {
-        frit_picture_rules *rules = calloc(1, sizeof *rules);
-        status = rules ? read_rules(model, rules) : frit_fail_memory(sizeof *rules, "the processor of pictures");
-        if (status == FRIT_OK)
-            model->picture_rules = rules;
-        else
-            free(rules);
-    }
-    *out = model->picture_rules;
-    frit_lock_release(model->media_lock);
-    return status;
-}
-
 // ------------------------------------------------------------------------------- digests
 
-// Hashes what the features depend on: the pixels and how they are prepared. Pictures with other salts share nothing.
-static void hash_picture(frit_picture *picture, const char *salt)
+// Hashes what the features depend on: the encoder, the pixels and how they are prepared. Pictures with other salts
+// share nothing.
+static void hash_picture(frit_picture *picture, const frit_picture_rules *rules, const char *salt)
 {
     frit_sha256 sum;
     const frit_processor *p = &picture->processor;
@@ -61,6 +23,7 @@ static void hash_picture(frit_picture *picture, const char *salt)
     const uint32_t numbers[] = {image->width, image->height, picture->plan.out_width, picture->plan.out_height,
                                 picture->plan.n_tiles};
     frit_sha256_init(&sum);
+    frit_sha256_add(&sum, rules->digest, sizeof rules->digest);
     frit_sha256_add(&sum, numbers, sizeof numbers);
     frit_sha256_add(&sum, factors, sizeof factors);
     frit_sha256_add(&sum, p->mean, sizeof p->mean);
@@ -156,7 +119,7 @@ static frit_status make_picture(frit_picture *picture, const frit_model *model, 
     picture->placeholder = rules->placeholder;
     if (options) frit_processor_limit(&picture->processor, options->min_tokens, options->max_tokens);
     FRIT_TRY(frit_processor_plan(&picture->plan, &picture->processor, image->width, image->height));
-    hash_picture(picture, options ? options->salt : NULL);
+    hash_picture(picture, rules, options ? options->salt : NULL);
     FRIT_TRY(add_tokens(picture, model));
     return cut_small(picture);
 }

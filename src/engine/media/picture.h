@@ -15,6 +15,8 @@
 typedef struct frit_picture_rules {
     frit_processor processor;
     frit_token placeholder;   // that the chat template writes for a picture
+    uint8_t digest[32];       // of the encoder's files, if these are not the model's
+    char encoder[];           // the path of its folder or mmproj file
 } frit_picture_rules;
 // Returns the rules of a model, which are read when they are first asked for. FRIT_E_UNSUPPORTED if the model reads no
 // pictures. Any thread may call it.

@@ -275,6 +275,15 @@ static frit_status open_text(opening *o)
     return open_chat(o);
 }
 
+// The path of the encoder of pictures outlives the options.
+static frit_status copy_mmproj(const opening *o)
+{
+    const char *path = o->options->mmproj;
+    if (!path) return FRIT_OK;
+    o->model->mmproj = frit_arena_text(&o->model->arena, path, strlen(path));
+    return o->model->mmproj ? FRIT_OK : frit_fail_memory(strlen(path), "a path");
+}
+
 static frit_status open_model(opening *o)
 {
     frit_model *model = o->model;
@@ -284,6 +293,7 @@ static frit_status open_model(opening *o)
         .progress_ctx = o,
         .log = &model->log,
     };
+    FRIT_TRY(copy_mmproj(o));
     FRIT_TRY(open_checkpoint(o, &options));
     FRIT_TRY(read_inputs(model));
     model->vocab_only = o->options->vocab_only || model->ckpt->n_tensors == 0;

@@ -29,6 +29,7 @@ struct frit_model {
     bool vocab_only;        // weights are not bound: requested by options, or the file has no tensors
     frit_model_info info;
     const char **keys;               // [meta.n]: keys of the metadata, zero-terminated
+    const char *mmproj;              // path of the encoder of pictures; NULL: not given
     const char *sampling_sequence;   // general.sampling.sequence; NULL: not in the file
     frit_stores *stores;             // packed weights, which engines share
     bool floats_in_place;            // engines copy no floats of files, because they are short-lived

@@ -1,17 +1,36 @@
 // SPDX-License-Identifier: MIT
-// Models that see a picture as tiles, from files to answers: features, ids, logits and greedy texts beside those of
-// transformers, in steps of any size, beside other sessions, and with the prefix cache.
+// Models that see pictures, from files to answers: features, ids, logits and greedy texts beside those of transformers,
+// in steps of any size, beside other sessions, and with the prefix cache.
 #include "engine/engine.h"
 #include "engine/media/golden_media.h"
 #include "support/engines.h"
 
 #define TOLERANCE 1e-10
 
-static const char *const models[] = {"smolvlm",    "llava",   "mistral3",        "internvl",
-                                     "llava_next", "lfm2_vl", "llava_onevision", "llama4"};
+typedef struct model_row {
+    const char *name;      // folder of goldens/media
+    bool has_text;         // the text is read from a GGUF file of goldens/media-gguf
+    bool has_mmproj;       // and the encoder is
+    uint32_t max_tokens;   // of a picture, where the folder's limits are lower than those of an mmproj file
+} model_row;
+
+static const model_row models[] = {
+    {.name = "smolvlm"},
+    {.name = "llava"},
+    {.name = "mistral3"},
+    {.name = "internvl"},
+    {.name = "llava_next"},
+    {.name = "lfm2_vl"},
+    {.name = "llava_onevision"},
+    {.name = "llama4"},
+    {.name = "smolvlm", .has_mmproj = true},
+    {.name = "mistral3", .has_text = true, .has_mmproj = true},
+    {.name = "qwen2_vl", .has_text = true, .has_mmproj = true, .max_tokens = 12},
+    {.name = "llama4", .has_mmproj = true, .max_tokens = 20},
+};
 
 typedef struct fixture {
-    const char *name;
+    const model_row *row;
     media_golden gold;
     frit_model *model;
     frit_engine *engine;
@@ -33,7 +52,8 @@ static void encode_images(fixture *f)
     {
         frit_image *image;
         assert_ok(frit_image_open(&image, shared_path("goldens/media/images/%s", json_string_value(name)), NULL));
-        assert_ok(frit_media_new(&f->media[f->n_media++], f->engine, image, NULL));
+        const frit_media_options limits = {.max_tokens = f->row->max_tokens};
+        assert_ok(frit_media_new(&f->media[f->n_media++], f->engine, image, &limits));
         frit_image_free(image);
     }
 }
@@ -49,14 +69,17 @@ static void read_prompt(fixture *f)
     assert_ok(frit_media_place_all(&f->tokens, &f->n, text, n, f->media, f->n_media));
 }
 
-static fixture open_fixture(const char *name, size_t i_case, frit_engine_options options)
+static fixture open_fixture(const model_row *row, size_t i_case, frit_engine_options options)
 {
-    fixture f = {.name = name, .gold = media_golden_open(name)};
+    fixture f = {.row = row, .gold = media_golden_open(row->name)};
+    const frit_model_options encoder = {
+        .mmproj = row->has_mmproj ? shared_path("goldens/media-gguf/%s.mmproj.gguf", row->name) : NULL};
+    const char *text = row->has_text ? shared_path("goldens/media-gguf/%s.text.gguf", row->name) : f.gold.folder;
     int64_t n_rows, n_vocab;
     options.cache_type_k = options.cache_type_v = "f32";
     options.n_threads = 2;
     options.n_ctx = 256;
-    assert_ok(frit_model_open(&f.model, f.gold.folder, NULL));
+    assert_ok(frit_model_open(&f.model, text, &encoder));
     assert_ok(frit_engine_new(&f.engine, f.model, &options));
     f.one = json_array_get(json_object_get(f.gold.root, "cases"), i_case);
     encode_images(&f);
@@ -75,10 +98,19 @@ static void close_fixture(fixture *f)
     media_golden_close(&f->gold);
 }
 
+// "llama4, mmproj".
+static const char *name_of(const fixture *f)
+{
+    static char text[64];
+    snprintf(text, sizeof text, "%s%s%s", f->row->name, f->row->has_text ? ", GGUF" : "",
+             f->row->has_mmproj ? ", mmproj" : "");
+    return text;
+}
+
 static void expect_error(const fixture *f, const char *what, double error)
 {
     if (!(error <= TOLERANCE))
-        fail_msg("%s, %s: NMSE of %s %.3g", f->name, media_golden_text(f->one, "name"), what, error);
+        fail_msg("%s, %s: NMSE of %s %.3g", name_of(f), media_golden_text(f->one, "name"), what, error);
 }
 
 // ------------------------------------------------------------------------------- features
@@ -108,7 +140,7 @@ static void features_of_files_equal_those_of_transformers(void **state)
     for (size_t m = 0; m < FRIT_COUNT(models); m++)
         for (size_t c = 0; c < FRIT_COUNT(cpus); c++)
             for (size_t k = 1; k < 3; k++) {
-                fixture f = open_fixture(models[m], k, (frit_engine_options){.cpu = cpus[c]});
+                fixture f = open_fixture(&models[m], k, (frit_engine_options){.cpu = cpus[c]});
                 compare_features(&f);
                 close_fixture(&f);
             }
@@ -162,7 +194,7 @@ static void expect_answer(const fixture *f, frit_session *session)
         frit_token token;
         assert_ok(frit_session_next(session, sampler, &token));
         if (token != json_integer_value(json_array_get(texts, i)))
-            fail_msg("%s, %s: token %zu of the answer is %d", f->name, media_golden_text(f->one, "name"), i, token);
+            fail_msg("%s, %s: token %zu of the answer is %d", name_of(f), media_golden_text(f->one, "name"), i, token);
     }
     frit_sampler_free(sampler);
 }
@@ -184,9 +216,9 @@ static void expect_ids(const fixture *f)
     }
 }
 
-static void compare_case(const char *name, size_t i_case, frit_engine_options options)
+static void compare_case(const model_row *row, size_t i_case, frit_engine_options options)
 {
-    fixture f = open_fixture(name, i_case, options);
+    fixture f = open_fixture(row, i_case, options);
     frit_session *session;
     expected_rows rows[32];
     expect_ids(&f);
@@ -205,8 +237,8 @@ static void texts_about_files_equal_those_of_transformers(void **state)
     (void)state;
     for (size_t m = 0; m < FRIT_COUNT(models); m++)
         for (size_t k = 0; k < 3; k++) {
-            compare_case(models[m], k, (frit_engine_options){.cpu = "reference"});
-            compare_case(models[m], k, (frit_engine_options){0});
+            compare_case(&models[m], k, (frit_engine_options){.cpu = "reference"});
+            compare_case(&models[m], k, (frit_engine_options){0});
         }
 }
 
@@ -214,14 +246,14 @@ static void prompts_are_cut_by_any_batch_size(void **state)
 {
     (void)state;
     for (size_t m = 0; m < FRIT_COUNT(models); m++)
-        for (int32_t n = 1; n < 32; n = 2 * n + 3) compare_case(models[m], 2, (frit_engine_options){.n_batch = n});
+        for (int32_t n = 1; n < 32; n = 2 * n + 3) compare_case(&models[m], 2, (frit_engine_options){.n_batch = n});
 }
 
 static void sessions_share_steps_and_forks_go_on(void **state)
 {
     (void)state;
     for (size_t m = 0; m < FRIT_COUNT(models); m++) {
-        fixture f = open_fixture(models[m], 1, (frit_engine_options){.n_sessions = 4, .no_prefix_cache = true});
+        fixture f = open_fixture(&models[m], 1, (frit_engine_options){.n_sessions = 4, .no_prefix_cache = true});
         frit_session *sessions[2], *fork;
         expected_rows rows[2][32];
         for (int i = 0; i < 2; i++) {
@@ -246,15 +278,15 @@ static void the_prefix_cache_knows_tiles(void **state)
 {
     (void)state;
     for (size_t m = 0; m < FRIT_COUNT(models); m++) {
-        fixture f = open_fixture(models[m], 2, (frit_engine_options){.n_sessions = 2});
+        fixture f = open_fixture(&models[m], 2, (frit_engine_options){.n_sessions = 2});
         for (int i = 0; i < 2; i++) {
             frit_session *session;
             assert_ok(frit_session_new(&session, f.engine));
             assert_ok(frit_session_push(session, f.tokens, f.n, NULL));
             expect_answer(&f, session);
-            const size_t least = strcmp(f.name, "lfm2_vl") == 0 ? 32 : f.media[0]->n;
+            const size_t least = strcmp(f.row->name, "lfm2_vl") == 0 ? 32 : f.media[0]->n;
             if (i == 1 && frit_session_cached(session) < least)
-                fail_msg("%s: %zu of %zu tokens were cached", f.name, frit_session_cached(session), f.n);
+                fail_msg("%s: %zu of %zu tokens were cached", name_of(&f), frit_session_cached(session), f.n);
             frit_session_free(session);
         }
         close_fixture(&f);
