@@ -50,6 +50,7 @@ static void expect_type(const char *path, const char *type)
     const char *policy = reply_header(&r, "Content-Security-Policy");
     assert_non_null(strstr(policy, "default-src 'none'"));
     assert_non_null(strstr(policy, "frame-ancestors 'none'"));
+    assert_non_null(strstr(policy, "img-src 'self' data: blob:;"));   // pictures of messages, and no other host
     assert_null(strstr(policy, "unsafe"));
     assert_true(r.complete && r.n_body > 0);
     const char *encoding = reply_header(&r, "Content-Encoding");

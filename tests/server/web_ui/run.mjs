@@ -9,7 +9,7 @@
 import { readdirSync } from "node:fs";
 
 import { CONTEXT, startBrowser, visit, watch } from "./browser.mjs";
-import { Servers } from "./servers.mjs";
+import { GOLDENS, Servers } from "./servers.mjs";
 
 const [frit, wanted = ""] = process.argv.slice(2);
 const servers = new Servers(frit);
@@ -17,6 +17,10 @@ const browser = await startBrowser();
 let failed = 0, ran = 0;
 
 async function runOne(test) {
+    if (!servers.has(test.server)) {
+        console.log(`skip ${test.name}: ${GOLDENS} is not there`);
+        return;
+    }
     const url = await servers.url(test.server ?? "fable");
     const context = await browser.newContext({ ...CONTEXT, ...test.options });
     const opened = await watch(context, url);

@@ -44,10 +44,31 @@ const post = (path, body, signal) =>
 export const listModels = async () => (await (await request("v1/models")).json()).data;
 export const listSampling = async () => (await request("sampling")).json();
 
-// The number of tokens of the messages in the model's template.
+const isPicture = (part) => part.type === "image_url";
+const counts = new WeakMap();   // tokens of pictures, by their parts and by models
+
+// The number of tokens of a picture in a message, which the server counts once for a model.
+async function countPicture(part, model, signal) {
+    const known = counts.get(part) ?? new Map();
+    counts.set(part, known);
+    if (known.has(model)) return known.get(model);
+    const [, media_type, data] = /^data:([^;,]+);base64,([^]*)$/.exec(part.image_url.url);
+    const image = { type: "image", source: { type: "base64", media_type, data } }, text = { type: "text", text: "." };
+    const count = async (content) =>
+        (await (await post("v1/messages/count_tokens", { model, messages: [{ role: "user", content }] }, signal)).json()).input_tokens;
+    known.set(model, await count([image, text]) - await count([text]));
+    return known.get(model);
+}
+
+// The number of tokens of the messages in the model's template, which is applied to their texts.
 export async function countTokens(body, signal) {
-    const { prompt } = await (await post("apply-template", body, signal)).json();
-    return (await (await post("tokenize", { model: body.model, content: prompt }, signal)).json()).count;
+    const lists = body.messages.map(({ content }) => (Array.isArray(content) ? content : []));
+    const textOf = (parts) => parts.filter((part) => !isPicture(part)).map(({ text }) => text).join("");
+    const messages = body.messages.map((one) => (Array.isArray(one.content) ? { ...one, content: textOf(one.content) } : one));
+    const { prompt } = await (await post("apply-template", { ...body, messages }, signal)).json();
+    let { count } = await (await post("tokenize", { model: body.model, content: prompt }, signal)).json();
+    for (const part of lists.flat().filter(isPicture)) count += await countPicture(part, body.model, signal);
+    return count;
 }
 
 // Yields the chunks of a streamed chat completion.

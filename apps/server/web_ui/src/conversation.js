@@ -2,6 +2,7 @@
 // A conversation is a tree of messages. Each message has a parent, children of one parent are branches, and `chosen` names
 // the child that is shown. The functions return a changed copy, which shares the unchanged messages.
 import { withFiles } from "./files.js";
+import { partOf } from "./pictures.js";
 
 export const ROOT = "root";
 
@@ -42,7 +43,7 @@ export function pathTo(conversation, id) {
 
 export function addNode(conversation, fields) {
     const node = { id: newId(), content: "", at: Date.now(), ...fields };
-    const title = conversation.title || (node.role === "user" ? titleOf(node.content || node.files?.[0].name || "") : "");
+    const title = conversation.title || (node.role === "user" ? titleOf(node.content || (node.files ?? node.pictures)?.[0].name || "") : "");
     return [{ ...conversation, title, nodes: { ...conversation.nodes, [node.id]: node },
               chosen: { ...conversation.chosen, [node.parent]: node.id } }, node];
 }
@@ -72,10 +73,17 @@ function titleOf(text) {
     return line.length > 60 ? `${line.slice(0, 59)}…` : line;
 }
 
+// The content of a message in the form of a request: a text, or parts where it has pictures.
+function contentOf({ content, files, pictures }) {
+    const text = files ? withFiles(content, files) : content;
+    if (!pictures) return text;
+    return [...pictures.map(partOf), ...(text === "" ? [] : [{ type: "text", text }])];
+}
+
 // A message in the form of a request.
 export function messageOf(node) {
     if (node.role === "tool") return { role: "tool", tool_call_id: node.call_id, content: node.content };
-    const message = { role: node.role, content: node.files ? withFiles(node.content, node.files) : node.content };
+    const message = { role: node.role, content: contentOf(node) };
     if (node.reasoning) message.reasoning_content = node.reasoning;
     if (node.calls?.length) {
         message.content = node.content || null;

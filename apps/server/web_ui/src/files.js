@@ -39,7 +39,7 @@ export async function readFiles(list, there) {
     return { files, problems };
 }
 
-function sizeOfBytes(n) {
+export function sizeOfBytes(n) {
     return n < 1024 * 1024 ? `${Math.round(n / 1024)} KiB` : `${(n / 1024 / 1024).toFixed(1)} MiB`;
 }
 

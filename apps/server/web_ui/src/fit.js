@@ -21,7 +21,9 @@ export async function fit(conversation, id, body, size, signal) {
     const whole = { messages: without(0), first: null };
     if (!size || turns.length === 0) return whole;
     const room = size - Math.min(body.max_completion_tokens ?? size * ROOM, size / 2);
-    if (new Blob([JSON.stringify({ ...body, messages: whole.messages })]).size <= room) return whole;   // no token has less than a byte
+    if (!nodes.some(({ pictures }) => pictures)) {   // no token of a text has less than a byte
+        if (new Blob([JSON.stringify({ ...body, messages: whole.messages })]).size <= room) return whole;
+    }
     const fits = async (n, most) => (await countOf(body, without(n), signal)) <= most;
     const from = (n) => ({ messages: without(n), first: nodes[turns[n - 1]].id });
     const before = nodes.findLast((node) => node.first_seen)?.first_seen;

@@ -163,8 +163,8 @@ function newAnswer(conversation, parent) {
 // ------------------------------------------------------------------------------------ what the user does
 
 // Adds a message of the user after `parent`, and its answer.
-export function send(text, parent, files = []) {
-    const fields = files.length > 0 ? { files } : {};
+export function send(text, parent, { files = [], pictures = [] } = {}) {
+    const fields = { ...(files.length > 0 && { files }), ...(pictures.length > 0 && { pictures }) };
     return start((conversation) => {
         const [next, node] = addNode(conversation, { parent: parent ?? ROOT, role: "user", content: text, ...fields });
         return newAnswer(next, node.id);

@@ -7,9 +7,11 @@ import { listModels, listSampling } from "./api.js";
 import { newConversation, newSettings, pathOf } from "./conversation.js";
 import * as database from "./database.js";
 import { dropDraft } from "./drafts.js";
+import { bytesOfPictures } from "./pictures.js";
 import { describe } from "./problems.js";
 
 const SAVE_MS = 400;
+const SAVE_LARGE_MS = 3000, LARGE = 1024 * 1024;   // a conversation is written as a whole, with its pictures
 
 export const conversations = signal([]);             // of the list: id, title, updated; the newest first
 export const current = signal(newConversation());    // the conversation that is shown
@@ -93,7 +95,7 @@ export function put(conversation, touched = true) {
     if (!known && Object.keys(next.nodes).length === 0) return next;
     if (!known || known.title !== next.title || next.updated - known.updated > 1000) list(next);
     unsaved.add(next.id);
-    timer ??= setTimeout(flush, SAVE_MS);
+    timer ??= setTimeout(flush, bytesOfPictures(next) > LARGE ? SAVE_LARGE_MS : SAVE_MS);
     return next;
 }
 
@@ -201,4 +203,12 @@ export function contextSize({ settings: { model } }) {
 export function chosenModel() {
     const { model } = current.value.settings;
     return models.value.find((one) => one.id === model) ?? models.value[0];
+}
+
+// Null: the chosen model reads pictures. Otherwise a sentence.
+export function whyNoPictures() {
+    const model = chosenModel();
+    if (!model) return "The models of the server are not known yet.";
+    if (!model.meta) return `${model.id} is not loaded yet; after its first answer it is known whether it reads pictures.`;
+    return model.meta.modalities?.input?.includes("image") ? null : `${model.id} reads no pictures.`;
 }

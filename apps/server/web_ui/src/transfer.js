@@ -3,6 +3,7 @@
 // are ignored.
 import { withFiles } from "./files.js";
 import { newId, newSettings, pathOf, ROOT } from "./conversation.js";
+import { isPictureUrl } from "./pictures.js";
 
 const FORMAT = "frit conversations";
 const ROLES = ["user", "assistant", "tool"];
@@ -13,7 +14,10 @@ export function exportJson(conversations) {
 
 export function exportMarkdown(conversation) {
     const names = { user: "You", assistant: "Model", tool: "Tool" };
-    const parts = pathOf(conversation).map(({ role, content, files }) => `## ${names[role]}\n\n${withFiles(content, files ?? [])}\n`);
+    const parts = pathOf(conversation).map(({ role, content, files, pictures = [] }) => {
+        const images = pictures.map(({ name, url }) => `![${name.replace(/[[\]\\\s]+/g, " ")}](${url})`);
+        return `## ${names[role]}\n\n${[...images, withFiles(content, files ?? [])].filter(Boolean).join("\n\n")}\n`;
+    });
     return `# ${conversation.title}\n\n${parts.join("\n")}`;
 }
 
@@ -34,6 +38,11 @@ function call(value) {
     return { id: text(value?.id), name: text(value?.name), arguments: text(value?.arguments) };
 }
 
+function picture(value) {
+    if (!isPictureUrl(text(value?.url))) throw new Error("a picture is no data URI of a PNG, JPEG, WebP or GIF");
+    return { name: text(value.name), url: value.url };
+}
+
 function token(value) {
     const top = Array.isArray(value?.top_logprobs) ? value.top_logprobs : [];
     return { token: text(value?.token), logprob: number(value?.logprob, 0),
@@ -47,6 +56,7 @@ function node(id, value) {
     if (value.reasoning) made.reasoning = text(value.reasoning);
     if (value.model) made.model = text(value.model);
     if (Array.isArray(value.files)) made.files = value.files.map((one) => ({ name: text(one?.name), text: text(one?.text) }));
+    if (Array.isArray(value.pictures) && value.pictures.length > 0) made.pictures = value.pictures.map(picture);
     if (value.call_id) made.call_id = text(value.call_id);
     if (Array.isArray(value.calls)) made.calls = value.calls.map(call);
     if (Array.isArray(value.tokens)) made.tokens = value.tokens.map(token);

@@ -11,6 +11,7 @@ import { Calls } from "./calls.jsx";
 import { SentFiles } from "./files.jsx";
 import { IconButton } from "./icon.jsx";
 import { Markdown } from "./markdown.jsx";
+import { SentPictures } from "./pictures.jsx";
 import { Tokens } from "./tokens.jsx";
 
 const NAMES = { user: "You", assistant: "Model", tool: "Result of a tool" };
@@ -37,7 +38,7 @@ function Editor({ node, end }) {
     const isUser = node.role === "user";
     const save = () => {
         end();
-        if (isUser) send(text, node.parent, node.files);
+        if (isUser) send(text, node.parent, node);
         else put(addNode(current.value, branchFields(node, text))[0]);
     };
     const onKeyDown = (event) => {
@@ -54,7 +55,7 @@ function Editor({ node, end }) {
                 ref={(area) => area && !area.dataset.seen && (area.dataset.seen = "1", area.focus())}
                 onInput={(event) => setText(event.target.value)} onKeyDown={onKeyDown} />
             <div class="editor-actions">
-                <button type="button" class="primary" disabled={running.value !== null || (isUser && !text.trim() && !node.files)}
+                <button type="button" class="primary" disabled={running.value !== null || (isUser && !text.trim() && !node.files && !node.pictures)}
                     onClick={save}>{isUser ? "Send as a branch" : "Keep as a branch"}</button>
                 <button type="button" onClick={end}>Cancel</button>
             </div>
@@ -175,6 +176,7 @@ export function Message({ node, isLast }) {
             <h2 class="author">{node.role === "assistant" && node.model ? node.model : NAMES[node.role]}</h2>
             <Reasoning node={node} isWriting={isWriting} />
             {node.files && <SentFiles files={node.files} />}
+            {node.pictures && <SentPictures pictures={node.pictures} />}
             {edits ? <Editor node={node} end={() => setEdits(false)} /> : <Text node={node} isWriting={isWriting} />}
             {node.calls?.length > 0 && <Calls node={node} isOpen={isOpen} />}
             {showsTokens && node.tokens?.length > 0 && <Tokens tokens={node.tokens} />}
