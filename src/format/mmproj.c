@@ -2,37 +2,13 @@
 // mmproj files: a row for each kind of encoder, with its tensors, its keys and its processor.
 #include "format/mmproj.h"
 
+#include "format/mmproj_kind.h"
 #include "format/processor.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-// A tensor "FROM.weight", which may have a bias. '*' is the layer.
-typedef struct mmproj_name {
-    const char *from, *to;
-} mmproj_name;
-
-typedef struct mmproj mmproj;
-
-typedef struct mmproj_kind {
-    const char *name;        // clip.projector_type
-    const char *arch;        // the encoder
-    const char *processor;   // image_processor_type of folders
-    const char *merge_key;   // patches on a side of a block; NULL: 2
-    const char *acts;        // flags that it may have, of which one is set: "clip.use_gelu"; NULL: none is set
-    const mmproj_name *names;
-    size_t n_names;
-    frit_status (*more)(const mmproj *m);   // writes more keys; may be NULL
-    // Sets what the file says of the processor besides patches and colors; may be NULL.
-    frit_status (*limit)(const frit_checkpoint *ckpt, frit_processor *p);
-} mmproj_kind;
-
-struct mmproj {
-    frit_checkpoint *ckpt;
-    const mmproj_kind *kind;
-};
 
 enum { MAX_PATCH = 256, MAX_MERGE = 32 };
 
@@ -60,7 +36,7 @@ static frit_status get_u32(const frit_checkpoint *ckpt, const char *key, int64_t
 
 static frit_status get_merge(const frit_checkpoint *ckpt, const mmproj_kind *kind, uint32_t *out)
 {
-    *out = 2;
+    *out = kind->merge;
     return kind->merge_key ? get_u32(ckpt, kind->merge_key, MAX_MERGE, out) : FRIT_OK;
 }
 
@@ -112,6 +88,55 @@ static frit_status add_rope(const mmproj *m)
     return add_real(m, "rope.freq_base", 10000);
 }
 
+// Adds a list with one number for each layer.
+static frit_status add_list(const mmproj *m, const char *key, const uint32_t *items, int64_t n)
+{
+    char text[128];
+    key_of(m, key, text);
+    const char *copy = frit_arena_text(&m->ckpt->arena, text, strlen(text));
+    const frit_value list = {.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_U32, (uint64_t)n, items}};
+    return copy ? frit_meta_add(&m->ckpt->meta, frit_str_of(copy), list) : frit_fail_memory(strlen(text), "a key");
+}
+
+// The layers that give features of their own; *n: how many. NULL without an error if the file does not say.
+static frit_status get_deep(const frit_checkpoint *ckpt, int64_t n_layer, const frit_value **flags, int64_t *n)
+{
+    const frit_value *list = *flags = frit_meta_find(&ckpt->meta, "clip.vision.is_deepstack_layers");
+    *n = 0;
+    if (!list) return FRIT_OK;
+    if (list->type != FRIT_VALUE_ARRAY || list->array.type != FRIT_VALUE_BOOL || list->array.n != (uint64_t)n_layer)
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: metadata key 'clip.vision.is_deepstack_layers' is bad, expected a flag for each of "
+                              "%lld layers",
+                              ckpt->path, (long long)n_layer);
+    for (int64_t i = 0; i < n_layer; i++) *n += frit_value_item_i64(list, (uint64_t)i) != 0;
+    return FRIT_OK;
+}
+
+static frit_status add_qwen3(const mmproj *m)
+{
+    int64_t n_layer = 0, n_deep;
+    const frit_value *flags;
+    FRIT_TRY(get_count(m->ckpt, "clip.vision.block_count", 1, 1024, &n_layer));
+    FRIT_TRY(get_deep(m->ckpt, n_layer, &flags, &n_deep));
+    uint32_t *layers = frit_arena_new(&m->ckpt->arena, uint32_t, (size_t)n_layer);
+    if (!layers) return frit_fail_memory((size_t)n_layer * sizeof *layers, "the layers of an encoder");
+    for (int64_t i = 0; i < n_layer; i++) layers[i] = flags && frit_value_item_i64(flags, (uint64_t)i) != 0;
+    FRIT_TRY(add_count(m, "n_deepstack_layers", n_deep));
+    FRIT_TRY(add_list(m, "deepstack_layers", layers, n_layer));
+    FRIT_TRY(add_positions(m));
+    return add_rope(m);
+}
+
+// The table of columns, then that of rows.
+static frit_status add_gemma4(const mmproj *m)
+{
+    int64_t n;
+    FRIT_TRY(count_rows(m, "position_embd.weight", &n));
+    FRIT_TRY(add_count(m, "position_side", n / 2));
+    return add_real(m, "rope.freq_base", 100);
+}
+
 // The converter puts the rows of queries and keys in the order of interleaved pairs.
 static frit_status add_pixtral(const mmproj *m)
 {
@@ -132,18 +157,14 @@ static frit_status add_llama4(const mmproj *m)
 static frit_status add_qwen2_5(const mmproj *m)
 {
     int64_t n_layer = 0, period = 0, patch = 0;
-    char text[128];
     FRIT_TRY(get_count(m->ckpt, "clip.vision.block_count", 1, 1024, &n_layer));
     FRIT_TRY(get_count(m->ckpt, "clip.vision.n_wa_pattern", 1, 1024, &period));
     FRIT_TRY(get_count(m->ckpt, "clip.vision.patch_size", 1, MAX_PATCH, &patch));
     const uint32_t window = (uint32_t)(112 / 2 / patch);
     uint32_t *windows = frit_arena_new(&m->ckpt->arena, uint32_t, (size_t)n_layer);
-    key_of(m, "attention.sliding_window", text);
-    const char *key = frit_arena_text(&m->ckpt->arena, text, strlen(text));
-    if (!windows || !key) return frit_fail_memory((size_t)n_layer * sizeof *windows, "the windows of layers");
+    if (!windows) return frit_fail_memory((size_t)n_layer * sizeof *windows, "the windows of layers");
     for (int64_t i = 0; i < n_layer; i++) windows[i] = (i + 1) % period == 0 ? 0 : window > 0 ? window : 1;
-    const frit_value list = {.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_U32, (uint64_t)n_layer, windows}};
-    FRIT_TRY(frit_meta_add(&m->ckpt->meta, frit_str_of(key), list));
+    FRIT_TRY(add_list(m, "attention.sliding_window", windows, n_layer));
     return add_rope(m);
 }
 
@@ -166,29 +187,66 @@ static frit_status limit_pixtral(const frit_checkpoint *ckpt, frit_processor *p)
     return get_u32(ckpt, "clip.vision.image_size", FRIT_MAX_TILE_SIDE, &p->longest);
 }
 
-static frit_status limit_qwen(const frit_checkpoint *ckpt, frit_processor *p)
+// The limits that Qwen publishes, in tokens.
+static frit_status limit_pixels(frit_processor *p, uint64_t n_least)
 {
     const uint64_t side = (uint64_t)p->patch * p->merge;
-    (void)ckpt;
-    p->min_pixels = 4 * side * side;
+    p->min_pixels = n_least * side * side;
     p->max_pixels = 16384 * side * side;
     return FRIT_OK;
 }
 
-static const mmproj_name idefics3_names[] = {{"mm.model.fc", "merge_out"}};
-static const mmproj_name llama4_names[] = {
-    {"mm.model.mlp.1", "merge_in"}, {"mm.model.mlp.2", "merge_mid"}, {"mm.model.fc", "merge_out"}};
-static const mmproj_name pixtral_names[] = {{"mm.input_norm", "output_norm"},
-                                            {"mm.patch_merger", "merge_squares"},
-                                            {"mm.1", "merge_in"},
-                                            {"mm.2", "merge_out"}};
-static const mmproj_name qwen_names[] = {{"mm.0", "merge_in"}, {"mm.2", "merge_out"}};
+static frit_status limit_qwen2(const frit_checkpoint *ckpt, frit_processor *p)
+{
+    (void)ckpt;
+    return limit_pixels(p, 4);
+}
+
+static frit_status limit_qwen3(const frit_checkpoint *ckpt, frit_processor *p)
+{
+    (void)ckpt;
+    return limit_pixels(p, 64);
+}
+
+static frit_status limit_gemma3(const frit_checkpoint *ckpt, frit_processor *p)
+{
+    FRIT_TRY(limit_tiles(ckpt, p));
+    const uint32_t side = p->width / p->patch / p->merge;
+    p->soft_per_tile = side * side;
+    if (side > 0) return FRIT_OK;
+    return frit_fail_file(FRIT_E_FORMAT, "%s: pictures of %u pixels on a side, expected at least %u", ckpt->path,
+                          (unsigned)p->width, (unsigned)(p->patch * p->merge));
+}
+
+static const mmproj_name idefics3_names[] = {{.from = "mm.model.fc", .to = "merge_out"}};
+static const mmproj_name llama4_names[] = {{.from = "mm.model.mlp.1", .to = "merge_in"},
+                                           {.from = "mm.model.mlp.2", .to = "merge_mid"},
+                                           {.from = "mm.model.fc", .to = "merge_out"}};
+static const mmproj_name pixtral_names[] = {{.from = "mm.input_norm", .to = "output_norm"},
+                                            {.from = "mm.patch_merger", .to = "merge_squares"},
+                                            {.from = "mm.1", .to = "merge_in"},
+                                            {.from = "mm.2", .to = "merge_out"}};
+static const mmproj_name qwen_names[] = {{.from = "mm.0", .to = "merge_in"}, {.from = "mm.2", .to = "merge_out"}};
+
+static const mmproj_name gemma3_names[] = {{.from = "mm.soft_emb_norm", .to = "mean_norm"},
+                                           {.from = "mm.input_projection", .to = "merge_out", .is_transposed = true}};
+static const mmproj_name gemma4_names[] = {{.from = "mm.input_projection", .to = "merge_out"},
+                                           {.from = "v.blk.*.attn_post_norm", .to = "blk.*.post_attention_norm"},
+                                           {.from = "v.blk.*.ffn_post_norm", .to = "blk.*.post_ffw_norm"},
+                                           {.from = "v.blk.*.attn_q_norm", .to = "blk.*.attn_q_norm"},
+                                           {.from = "v.blk.*.attn_k_norm", .to = "blk.*.attn_k_norm"},
+                                           {.from = "v.std_bias", .to = "std_bias.weight", .is_whole = true},
+                                           {.from = "v.std_scale", .to = "std_scale.weight", .is_whole = true}};
 
 #define SCALE_FACTOR "clip.vision.projector.scale_factor"
 #define NAMES(list)  .names = list, .n_names = FRIT_COUNT(list)
 
 // clang-format off
 static const mmproj_kind kinds[] = {
+    {.name = "gemma3", .arch = "gemma3_vision", .processor = "Gemma3ImageProcessor", .merge_key = SCALE_FACTOR,
+     .merge = 4, .acts = "clip.use_gelu", NAMES(gemma3_names), .more = add_positions, .limit = limit_gemma3},
+    {.name = "gemma4v", .arch = "gemma4_vision", .processor = "Gemma4ImageProcessor", .merge = 3, NAMES(gemma4_names),
+     .more = add_gemma4},
     {.name = "idefics3", .arch = "idefics3_vision", .processor = "Idefics3ImageProcessor", .merge_key = SCALE_FACTOR,
      .acts = "clip.use_gelu", NAMES(idefics3_names), .more = add_positions, .limit = limit_idefics3},
     {.name = "llama4", .arch = "llama4_vision", .processor = "Llama4ImageProcessor", .merge_key = SCALE_FACTOR,
@@ -196,10 +254,13 @@ static const mmproj_kind kinds[] = {
     {.name = "pixtral", .arch = "mistral3_vision", .processor = "PixtralImageProcessor",
      .merge_key = "clip.vision.spatial_merge_size", .acts = "clip.use_gelu|clip.use_silu", NAMES(pixtral_names),
      .more = add_pixtral, .limit = limit_pixtral},
-    {.name = "qwen2vl_merger", .arch = "qwen2_vl_vision", .processor = "Qwen2VLImageProcessor", NAMES(qwen_names),
-     .more = add_rope, .limit = limit_qwen},
-    {.name = "qwen2.5vl_merger", .arch = "qwen2_5_vl_vision", .processor = "Qwen2VLImageProcessor",
-     .acts = "clip.use_silu", NAMES(qwen_names), .more = add_qwen2_5, .limit = limit_qwen},
+    {.name = "qwen2vl_merger", .arch = "qwen2_vl_vision", .processor = "Qwen2VLImageProcessor", .merge = 2,
+     NAMES(qwen_names), .more = add_rope, .limit = limit_qwen2},
+    {.name = "qwen2.5vl_merger", .arch = "qwen2_5_vl_vision", .processor = "Qwen2VLImageProcessor", .merge = 2,
+     .acts = "clip.use_silu", NAMES(qwen_names), .more = add_qwen2_5, .limit = limit_qwen2},
+    {.name = "qwen3vl_merger", .arch = "qwen3_vl_vision", .processor = "Qwen2VLImageProcessor",
+     .merge_key = "clip.vision.spatial_merge_size", .merge = 2, .acts = "clip.use_gelu", NAMES(qwen_names),
+     .more = add_qwen3, .limit = limit_qwen3},
 };
 // clang-format on
 
@@ -219,136 +280,6 @@ static frit_status find_kind(const frit_checkpoint *ckpt, const mmproj_kind **ou
     }
     return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: encoders of the kind '%.*s' (clip.projector_type) are not supported",
                           ckpt->path, (int)(kind.len < 64 ? kind.len : 64), kind.ptr);
-}
-
-// ------------------------------------------------------------------------------- tensors
-
-static const mmproj_name shared_names[] = {
-    {"v.patch_embd", "patch_embd"},
-    {"v.position_embd", "position_embd"},
-    {"v.pre_ln", "input_norm"},
-    {"v.post_ln", "output_norm"},
-    {"v.blk.*.ln1", "blk.*.attn_norm"},
-    {"v.blk.*.attn_q", "blk.*.attn_q"},
-    {"v.blk.*.attn_k", "blk.*.attn_k"},
-    {"v.blk.*.attn_v", "blk.*.attn_v"},
-    {"v.blk.*.attn_qkv", "blk.*.attn_qkv"},
-    {"v.blk.*.attn_out", "blk.*.attn_output"},
-    {"v.blk.*.attn_post_norm", "blk.*.ffn_norm"},
-    {"v.blk.*.ln2", "blk.*.ffn_norm"},
-    {"v.blk.*.ffn_gate", "blk.*.ffn_gate"},
-    {"v.blk.*.ffn_up", "blk.*.ffn_up"},
-    {"v.blk.*.ffn_down", "blk.*.ffn_down"},
-};
-
-// Matches "v.blk.12.ln1.bias" with "v.blk.*.ln1". Returns the rest, ".bias"; NULL: no match.
-static const char *match(const char *name, const char *pattern, const char **layer, int *n_layer)
-{
-    *layer = "", *n_layer = 0;
-    for (; *pattern; pattern++) {
-        if (*pattern != '*') {
-            if (*name++ != *pattern) return NULL;
-            continue;
-        }
-        *n_layer = (int)strspn(name, "0123456789");
-        *layer = name;
-        name += *n_layer;
-        if (*n_layer == 0) return NULL;
-    }
-    return strcmp(name, ".weight") == 0 || strcmp(name, ".bias") == 0 ? name : NULL;
-}
-
-static const char *rename_by(frit_arena *arena, const char *name, const mmproj_name *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char *layer, *star = strchr(rows[i].to, '*');
-        int n_layer;
-        const char *rest = match(name, rows[i].from, &layer, &n_layer);
-        char text[256];
-        if (!rest || n_layer > 9) continue;
-        if (star)
-            snprintf(text, sizeof text, "%.*s%.*s%s%s", (int)(star - rows[i].to), rows[i].to, n_layer, layer, star + 1,
-                     rest);
-        else
-            snprintf(text, sizeof text, "%s%s", rows[i].to, rest);
-        return frit_arena_text(arena, text, strlen(text));
-    }
-    return frit_arena_text(arena, name, strlen(name));   // the encoder's weight list refuses it
-}
-
-static bool starts_with(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-// Filters become rows.
-static void flatten(frit_tensor *tensor)
-{
-    for (int i = 2; i < tensor->n_dims; i++) tensor->shape[1] *= tensor->shape[i], tensor->shape[i] = 1;
-    if (tensor->n_dims > 2) tensor->n_dims = 2;
-}
-
-// Joins the filters of two frames, [out, color, y, x] each: row o has for each color both frames.
-static frit_status join_frames(const mmproj *m, frit_tensor *first, const frit_tensor *second)
-{
-    const int64_t *shape = first->shape, n_out = shape[0], n_color = shape[1], area = shape[2] * shape[3];
-    if (first->n_dims != 4 || memcmp(shape, second->shape, sizeof first->shape) != 0)
-        return frit_fail_file(FRIT_E_FORMAT, "%s: tensors '%s' and '%s' have different shapes, expected equal filters",
-                              m->ckpt->path, first->name, second->name);
-    const size_t n = (size_t)frit_tensor_n_elems(first);
-    float *values = frit_arena_new(&m->ckpt->arena, float, 2 * n), *parts = calloc(2 * n, sizeof *parts);
-    frit_status status = values && parts ? FRIT_OK : frit_fail_memory(2 * n * sizeof *values, first->name);
-    if (status == FRIT_OK) status = frit_tensor_decode_rows(first, 0, (int64_t)n / shape[3], parts);
-    if (status == FRIT_OK) status = frit_tensor_decode_rows(second, 0, (int64_t)n / shape[3], parts + n);
-    for (int64_t i = 0; i < 2 * n_out * n_color && status == FRIT_OK; i++)
-        memcpy(values + i * area, parts + (i % 2) * (int64_t)n + i / 2 * area, (size_t)area * sizeof *values);
-    free(parts);
-    FRIT_TRY(status);
-    *first = (frit_tensor){.name = first->name,
-                           .dtype = FRIT_DTYPE_F32,
-                           .n_dims = 2,
-                           .shape = {n_out, 2 * n_color * area, 1, 1},
-                           .data = values,
-                           .n_bytes = 2 * n * sizeof *values};
-    return FRIT_OK;
-}
-
-static frit_status add_tensor(const mmproj *m, frit_tensor tensor, const frit_tensor *second_frame)
-{
-    frit_arena *arena = &m->ckpt->arena;
-    const char *old = tensor.name;
-    if (strcmp(old, "v.patch_embd.weight") == 0 && second_frame)
-        FRIT_TRY(join_frames(m, &tensor, second_frame));
-    else if (strcmp(old, "v.patch_embd.weight") == 0)
-        flatten(&tensor);
-    tensor.name = rename_by(arena, old, m->kind->names, m->kind->n_names);
-    if (tensor.name && strcmp(tensor.name, old) == 0)
-        tensor.name = rename_by(arena, old, shared_names, FRIT_COUNT(shared_names));
-    if (strcmp(old, "v.class_embd") == 0) tensor.name = "class_embd.weight";
-    if (!tensor.name) return frit_fail_memory(strlen(old), "a tensor name");
-    return frit_checkpoint_add_tensor(m->ckpt, &tensor);
-}
-
-// Lists the tensors again by their new names, without those of an encoder of sounds.
-static frit_status rename_tensors(const mmproj *m)
-{
-    frit_checkpoint *ckpt = m->ckpt;
-    const size_t n = ckpt->n_tensors;
-    const frit_tensor *second = frit_checkpoint_find(ckpt, "v.patch_embd.weight.1");
-    frit_tensor *old = calloc(n + 1, sizeof *old), copy = {0};
-    if (!old) return frit_fail_memory(n * sizeof *old, "the tensors of an encoder");
-    if (n > 0) memcpy(old, ckpt->tensors, n * sizeof *old);
-    if (second) copy = *second;
-    ckpt->n_tensors = 0;
-    frit_map_free(&ckpt->tensor_index);
-    frit_status status = FRIT_OK;
-    for (size_t i = 0; i < n && status == FRIT_OK; i++) {
-        const bool is_sound = starts_with(old[i].name, "a.") || starts_with(old[i].name, "mm.a.");
-        if (is_sound || strcmp(old[i].name, "v.patch_embd.weight.1") == 0) continue;
-        status = add_tensor(m, old[i], second ? &copy : NULL);
-    }
-    free(old);
-    return status;
 }
 
 // ------------------------------------------------------------------------------- keys
@@ -433,7 +364,7 @@ frit_status frit_mmproj_respell(frit_checkpoint *ckpt)
                               "%s: general.architecture is '%.*s', expected 'clip', an encoder of pictures", ckpt->path,
                               (int)(arch.len < 64 ? arch.len : 64), arch.ptr ? arch.ptr : "");
     FRIT_TRY(find_kind(ckpt, &m.kind));
-    FRIT_TRY(rename_tensors(&m));
+    FRIT_TRY(frit_mmproj_rename(&m));
     return add_keys(&m);
 }
 

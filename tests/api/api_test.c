@@ -359,7 +359,7 @@ static void reserved_words_are_zero(void **state)
     size_t n;
     char text[64];
     const char *path = project_path("models/fable.gguf");
-    assert_fails(frit_model_open(&model, path, &(frit_model_options){.reserved = {[2] = 1}}), FRIT_E_INVALID,
+    assert_fails(frit_model_open(&model, path, &(frit_model_options){.reserved = {[0] = 1}}), FRIT_E_INVALID,
                  "frit_model_open: options.reserved is not zero");
     assert_null(model);
     const frit_message messages[2] = {{.role = "user", .content = "a"},

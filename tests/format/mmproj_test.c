@@ -42,7 +42,8 @@ static void tensors_equal_those_of_folders(void **state)
     static const struct {
         const char *name;
         size_t n_others;
-    } models[] = {{"smolvlm", 0}, {"llama4", 0}, {"mistral3", 6}, {"qwen2_vl", 18}, {"qwen2_5_vl", 18}};
+    } models[] = {{"smolvlm", 0},  {"llama4", 0},  {"mistral3", 6}, {"qwen2_vl", 18}, {"qwen2_5_vl", 18},
+                  {"qwen3_vl", 0}, {"qwen3_5", 0}, {"gemma3", 0},   {"gemma4", 0},    {"gemma4_small", 0}};
     for (size_t i = 0; i < FRIT_COUNT(models); i++) {
         frit_checkpoint *file, *folder;
         size_t n_others = 0;
@@ -116,6 +117,13 @@ static const fault faults[] = {
      "tensor 'v.patch_embd.weight.2' is not expected"},
     {"qwen2_5_vl", "clip.vision.n_wa_pattern", NULL, 0, FRIT_E_FORMAT, "n_wa_pattern' is 0, expected 1 to 1024"},
     {"qwen2_5_vl", "clip.vision.patch_size", NULL, 0, FRIT_E_FORMAT, "patch_size' is 0, expected 1 to 256"},
+    {"qwen3_vl", "clip.vision.block_count", NULL, 3, FRIT_E_FORMAT, "expected a flag for each of 3 layers"},
+    {"qwen3_vl", "clip.vision.is_deepstack_layers", "clip.vision.is_deepstack_layerz", 0, FRIT_E_FORMAT,
+     "'v.deepstack.0.fc1.bias' is not expected"},
+    {"gemma3", "mm.input_projection.weight", "mm.input_projectiox.weight", 0, FRIT_E_FORMAT,
+     "'merge_out.weight' is missing"},
+    {"gemma4", "v.position_embd.weight", "v.position_embx.weight", 0, FRIT_E_FORMAT,
+     "position_embd.weight' is missing"},
     {"llama4", "mm.model.mlp.1.weight", "mm.model.mlp.7.weight", 0, FRIT_E_FORMAT, "'merge_in.weight' is missing"},
     {"llama4", "v.class_embd", "v.class_embx", 0, FRIT_E_FORMAT, "has 17 positions of patches, expected the square"},
 };

@@ -37,13 +37,21 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-static const char *const keys[] = {"final_logit_softcapping",          "attention.key_length_swa",
-                                   "attention.value_length_swa",       "attention.shared_kv_layers",
-                                   "embedding_length_per_layer_input", "rope.dimension_count_swa",
-                                   "picture_attention",                "padding_token_id"};
+static const char *const keys[] = {"final_logit_softcapping",
+                                   "attention.key_length_swa",
+                                   "attention.value_length_swa",
+                                   "attention.shared_kv_layers",
+                                   "embedding_length_per_layer_input",
+                                   "rope.dimension_count_swa",
+                                   "picture_attention",
+                                   "padding_token_id"};
+
+// GGUF files do not say if rows of a picture see each other: they do in models without per-layer embeddings.
+static const frit_key_default defaults[] = {{"picture_attention", FRIT_SEEING_WINDOWS}};
 
 static frit_status adjust(frit_hparams *hp)
 {
+    if (hp->n_embd_layer > 0) hp->media.seeing = FRIT_SEEING_NONE;
     hp->embd_scale = sqrtf((float)hp->n_embd);
     hp->attn_scale = 1;
     return frit_share_kv(hp);
@@ -84,5 +92,7 @@ const frit_arch frit_arch_gemma4 = {
     .expert_normalize = true,
     .begin = frit_per_layer_begin,
     .layer = layer,
+    .defaults = defaults,
+    .n_defaults = FRIT_COUNT(defaults),
     .adjust = adjust,
 };

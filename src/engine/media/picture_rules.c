@@ -43,9 +43,11 @@ static frit_status find_beside(const char *model, frit_buf *path)
     frit_buf_free(&s.folder);
     if (failed) return frit_fail_memory(strlen(model), "a path");
     if (s.n_found == 1) return FRIT_OK;
-    return frit_fail_file(FRIT_E_UNSUPPORTED,
-                          "%s: %zu files mmproj-*.gguf are beside it, expected one, or the path of an encoder of "
-                          "pictures (mmproj)",
+    if (s.n_found == 0)
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: has no encoder of pictures; expected a file mmproj-*.gguf beside it, or mmproj",
+                              model);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %zu files mmproj-*.gguf are beside it; expected one, or mmproj",
                           model, s.n_found);
 }
 

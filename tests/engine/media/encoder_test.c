@@ -15,12 +15,13 @@ typedef struct fixture {
     int64_t tile_patches;   // on a side of a tile
 } fixture;
 
-static fixture open_fixture(const char *name, const char *cpu)
+static fixture open_fixture(const char *name, const char *cpu, bool has_mmproj)
 {
     fixture f = {.gold = media_golden_open(name)};
+    const char *mmproj = shared_path("goldens/media-gguf/%s.mmproj.gguf", name);
     assert_ok(frit_model_open(&f.model, f.gold.folder, NULL));
     assert_ok(frit_engine_new(&f.engine, f.model, &(frit_engine_options){.n_ctx = 64, .n_threads = 2, .cpu = cpu}));
-    assert_ok(frit_encoder_open(&f.encoder, f.engine, f.gold.folder));
+    assert_ok(frit_encoder_open(&f.encoder, f.engine, has_mmproj ? mmproj : f.gold.folder));
     f.tile_patches = strcmp(name, "gemma3") == 0 ? 7 : 0;
     return f;
 }
@@ -106,9 +107,9 @@ static double encode_case(fixture *f, const json_t *one)
     return error;
 }
 
-static void compare(const char *name, const char *cpu)
+static void compare(const char *name, const char *cpu, bool has_mmproj)
 {
-    fixture f = open_fixture(name, cpu);
+    fixture f = open_fixture(name, cpu, has_mmproj);
     const json_t *cases = json_object_get(f.gold.root, "cases"), *one;
     size_t i, n = 0;
     json_array_foreach((json_t *)(uintptr_t)cases, i, one)
@@ -126,19 +127,27 @@ static void compare(const char *name, const char *cpu)
 static void features_equal_those_of_transformers(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < FRIT_COUNT(models); i++) compare(models[i], "reference");
+    for (size_t i = 0; i < FRIT_COUNT(models); i++) compare(models[i], "reference", false);
 }
 
 static void fast_kernels_give_the_same_features(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < FRIT_COUNT(models); i++) compare(models[i], NULL);
+    for (size_t i = 0; i < FRIT_COUNT(models); i++) compare(models[i], NULL, false);
+}
+
+// The file of qwen2_5_vl lacks the size of windows (engine/mmproj).
+static void mmproj_files_give_the_same_features(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"qwen2_vl", "qwen3_vl", "qwen3_5", "gemma3", "gemma4", "gemma4_small"};
+    for (size_t i = 0; i < FRIT_COUNT(files); i++) compare(files[i], "reference", true);
 }
 
 static void a_grid_without_whole_blocks_is_refused(void **state)
 {
     (void)state;
-    fixture f = open_fixture("qwen2_vl", NULL);
+    fixture f = open_fixture("qwen2_vl", NULL, false);
     frit_media_size size;
     assert_int_equal(frit_encoder_count(f.encoder, (frit_media_grid){4, 3}, &size), FRIT_E_INVALID);
     assert_int_equal(frit_encoder_count(f.encoder, (frit_media_grid){0, 4}, &size), FRIT_E_INVALID);
@@ -148,7 +157,7 @@ static void a_grid_without_whole_blocks_is_refused(void **state)
 static void a_model_without_pictures_has_no_encoder(void **state)
 {
     (void)state;
-    fixture f = open_fixture("qwen2_vl", NULL);
+    fixture f = open_fixture("qwen2_vl", NULL, false);
     frit_encoder *none;
     assert_int_equal(frit_encoder_open(&none, f.engine, shared_path("goldens/hf/qwen2")), FRIT_E_UNSUPPORTED);
     assert_null(none);
@@ -160,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_equal_those_of_transformers),
         cmocka_unit_test(fast_kernels_give_the_same_features),
+        cmocka_unit_test(mmproj_files_give_the_same_features),
         cmocka_unit_test(a_grid_without_whole_blocks_is_refused),
         cmocka_unit_test(a_model_without_pictures_has_no_encoder),
     };

@@ -85,8 +85,8 @@ typedef struct frit_attend_query {
 static inline frit_attend_query frit_attend_query_at(const frit_attend_item *item, int64_t i)
 {
     const int64_t group = item->shape->group, row = item->first + i / group, own_position = item->seq->n_past + row;
-    const frit_range seen = item->chosen ? (frit_range){0, item->n_chosen}
-                                         : frit_attend_seen(item->task, item->seq, own_position);
+    const frit_range seen =
+        item->chosen ? (frit_range){0, item->n_chosen} : frit_attend_seen(item->task, item->seq, own_position);
     return (frit_attend_query){item->seq->first_row + row, item->head * group + i % group, own_position, seen};
 }
 

@@ -94,7 +94,7 @@ static frit_status add_pictures(const frit_hf *hf)
     const bool is_vision = json_is_string(both) && strcmp(json_string_value(both), "vision") == 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "pad_token_id", FRIT_HF_COUNT, &padding));
     if (padding > 0) FRIT_TRY(frit_hf_add_number(hf, "padding_token_id", FRIT_HF_COUNT, padding));
-    return is_vision ? frit_hf_add_number(hf, "picture_attention", FRIT_HF_COUNT, 1) : FRIT_OK;
+    return frit_hf_add_number(hf, "picture_attention", FRIT_HF_COUNT, is_vision);
 }
 
 static frit_status complete(const frit_hf *hf)
