@@ -53,7 +53,7 @@ class Job(Unique):
                  is_text: bool = True, logprobs: int | None = None, adapters: Sequence[tuple[Adapter, float]] = (),
                  salt: bytes = b"", weight: int = 1, priority: int = 0, speculate: Any = None,
                  ignore_end: bool = False, heal: bool = False, shift: int | None = None,
-                 session: Session | None = None) -> None:
+                 session: Session | None = None, pictures: Pictures | None = None) -> None:
         self.engine = engine
         self.model = engine.model
         self.prompt = list(prompt)
@@ -64,6 +64,7 @@ class Job(Unique):
         self.max_tokens = max_tokens
         self.stop = texts("stop", stop)
         self.turn = turn
+        self.pictures = pictures
         self.is_text = is_text
         self.n_top = None if logprobs is None else integer("logprobs", logprobs, 0, 256)
         self.adapters = adapters
@@ -79,9 +80,6 @@ class Job(Unique):
         self._lent = session._hold() if session is not None else None   # outlives the session's close()
         self.grammar: Grammar | None = None
         self.turn_grammar: Handle | None = None
-        #: The pictures of the turn, which is made by `begin` once they are encoded.
-        self.pictures: Pictures | None = None
-        self.begin: Callable[[Job, Any], None] | None = None
         self.schema: Any = None   # the type, schema or grammar of the answer
         self.cancelled = False
         self.done = False
@@ -107,9 +105,6 @@ class Job(Unique):
 
     def start(self) -> None:
         """Makes the session and queues the prompt, and after a preemption the answer so far."""
-        if self.begin is not None and self.pictures is not None:
-            begin, self.begin = self.begin, None
-            begin(self, self.pictures.encode(self.engine._core.handle))
         if self._text is None:
             self._n_keep = self._prepare()
         if self._lent is not None:
@@ -126,12 +121,6 @@ class Job(Unique):
         if self.shift is not None:
             options = c.frit_shift_options(n_keep=max(32, self.shift))
             check(lib.frit_session_set_shift(self.session, byref(options)))
-
-    def take_turn(self, turn: Turn, grammar: Handle | None) -> None:
-        """Sets the turn that the text answers, and the grammar of the answer."""
-        self.turn, self.turn_grammar = turn, grammar
-        self.prompt = turn.tokens()
-        self.usage.prompt = len(self.prompt)
 
     def _prepare(self) -> int:
         n_keep = len(self.prompt)
@@ -167,7 +156,9 @@ class Job(Unique):
 
     def _push(self, tokens: Sequence[int]) -> None:
         array = token_array("tokens", tokens)
-        check(lib.frit_session_push(self.session, array, len(array), None))
+        media = self.pictures.array if self.pictures is not None else None
+        options = c.frit_push_options(media=media, n_media=len(media)) if media is not None else c.frit_push_options()
+        check(lib.frit_session_push(self.session, array, len(array), byref(options)))
 
     def release(self) -> None:
         """Frees the session, unless it is lent, so that its pages are free."""
@@ -181,8 +172,6 @@ class Job(Unique):
 
     def _end_all(self) -> None:
         self.release()
-        if self.pictures is not None:
-            self.pictures.free()
         self.done = True
         if self._has_sampler:
             self._has_sampler = False
@@ -461,7 +450,8 @@ class Scheduler:
             if job.has_token:
                 landed = True
                 self._try(job, job.land)
-        if not landed and not had_rows and not self._had_rows and any(not job.done for job in asked):
+        is_stuck = any(not job.done and job.pictures is None for job in asked)   # pictures are encoded without rows
+        if not landed and not had_rows and not self._had_rows and is_stuck:
             self.fail_all(InternalError("a step had nothing to run, and texts wait for it"))
 
     def _try(self, job: Job, what: Callable[[], None]) -> None:

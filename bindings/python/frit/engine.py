@@ -335,24 +335,16 @@ class Engine(Unique):
         own = self._sampler("chat", ChatOptions, sampler, sampling)
         texts, images = (messages, []) if isinstance(messages, str) else take_images(
             sequence("messages", messages, "dicts, or a str"))
-        pictures = Pictures(images, image_tokens)
-        conversation = conversation_of(texts, tools, tool_choice, template,
-                                       flag("continue_final_message", continue_final_message))
+        pictures = Pictures(self.model, images, image_tokens)
+        turn = Turn(self.model, conversation_of(texts, tools, tool_choice, template,
+                                                flag("continue_final_message", continue_final_message)), pictures.array)
         form = form_of(self.model, schema, flag("open_objects", open_objects))
-        one_call = not flag("parallel_tool_calls", parallel_tool_calls)
-        job = Job(self, (), own, sink, max_tokens=max_tokens, stop=stop, is_text=False, logprobs=logprobs,
-                  adapters=with_scales(adapters), salt=salt, weight=weight, priority=priority,
-                  speculate=speculation(speculate, self), ignore_end=ignore_end, shift=context_shift)
+        job = Job(self, turn.tokens(), own, sink, max_tokens=max_tokens, stop=stop, turn=turn, is_text=False,
+                  logprobs=logprobs, adapters=with_scales(adapters), salt=salt, weight=weight, priority=priority,
+                  speculate=speculation(speculate, self), ignore_end=ignore_end, shift=context_shift,
+                  pictures=pictures if images else None)
+        job.turn_grammar = turn.grammar(form, not flag("parallel_tool_calls", parallel_tool_calls), open_objects)
         job.schema = schema
-
-        def begin(job: Job, media: Any) -> None:
-            turn = Turn(job.model, conversation, media)
-            job.take_turn(turn, turn.grammar(form, one_call, open_objects))
-
-        if images:
-            job.pictures, job.begin = pictures, begin
-        else:
-            begin(job, ())
         return job
 
     def _set_grammar(self, job: Job) -> bool:

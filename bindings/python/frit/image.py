@@ -10,13 +10,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from ctypes import byref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _declarations as c
 from ._arguments import integer, path_of, show
 from ._handle import Handle, Unique
 from ._library import check, lib
 from .errors import FritError, InvalidError, UnsupportedError
+
+if TYPE_CHECKING:
+    from .model import Model
 
 _SOURCES = "a path, the bytes of a file, a PIL image, an array [height, width, 3] of uint8, or a frit.Image"
 
@@ -156,27 +159,19 @@ def _named(name: str, failure: Exception) -> Exception:
     return failure
 
 
-# ---------------------------------------------------------------------------- pictures of an engine
+# ---------------------------------------------------------------------------- pictures of a prompt
 
 
 class Pictures(Unique):
-    """The pictures of a turn, which an engine encodes. Only the thread that uses the engine may call the methods."""
+    """The pictures of a turn, prepared for a model. An engine encodes them when it has to run their tokens."""
 
-    def __init__(self, images: Sequence[Image], max_tokens: int | None) -> None:
-        self._images = list(images)
-        self._options = c.frit_media_options(
+    def __init__(self, model: Model, images: Sequence[Image], max_tokens: int | None) -> None:
+        options = c.frit_media_options(
             max_tokens=0 if max_tokens is None else integer("image_tokens", max_tokens, 1))
-        self._media: list[ctypes.c_void_p] = []
-
-    def encode(self, engine: ctypes.c_void_p) -> Any:
-        """Returns the pictures as an array for `frit_turn_new_with_media`."""
-        for image in self._images:
+        self.array: Any = (ctypes.c_void_p * len(images))()
+        self._owned: list[Handle] = []
+        for i, image in enumerate(images):
             media = ctypes.c_void_p()
-            check(lib.frit_media_new(byref(media), engine, image._handle, byref(self._options)))
-            self._media.append(media)
-        self._images.clear()
-        return (ctypes.c_void_p * len(self._media))(*self._media)
-
-    def free(self) -> None:
-        while self._media:
-            lib.frit_media_free(self._media.pop())
+            check(lib.frit_media_prepare(byref(media), model._handle, image._handle, byref(options)))
+            self._owned.append(Handle(media, lib.frit_media_free, model))
+            self.array[i] = media
