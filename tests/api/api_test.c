@@ -336,7 +336,7 @@ static void option_rows_are_complete(void **state)
     (void)state;
     typedef const frit_option *(*rows_fn)(size_t *);
     const rows_fn tables[] = {frit_model_option_rows, frit_engine_option_rows, frit_sampler_option_rows};
-    const char *seen_names[64];
+    const char *seen_names[128];
     size_t n_seen = 0;
     for (size_t t = 0; t < FRIT_COUNT(tables); t++) {
         size_t n_rows = 0;
@@ -347,6 +347,7 @@ static void option_rows_are_complete(void **state)
             if (rows[i].type != FRIT_OPTION_FLAG) assert_non_null(rows[i].metavar);
             if (rows[i].type == FRIT_OPTION_CHOICE) assert_non_null(rows[i].choices);
             for (size_t s = 0; s < n_seen; s++) assert_string_not_equal(seen_names[s], rows[i].name);
+            assert_true(n_seen < FRIT_COUNT(seen_names));
             seen_names[n_seen++] = rows[i].name;
         }
     }
