@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The encoder of Gemma 3: SigLIP for tiles of one size. The mean of a square of patches becomes a row of the text,
 // after a norm and a matrix; patches beside the whole squares become none.
-#include "arch/media.h"
+#include "arch/encoders/vit_rows.h"
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_MODEL_WEIGHT(media.patch, "patch_embd", N_EMBD, EMBD_IN, 0),
-    FRIT_MODEL_WEIGHT(media.positions, "position_embd", PLACES, N_EMBD, FRIT_WEIGHT_TABLE),
-    FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_WEIGHTS_QKV(0),
-    FRIT_ROW_O(0),
-    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_WEIGHTS_UNGATED(0),
+    FRIT_VIT_ROWS,
+    FRIT_VIT_POSITIONS,
     FRIT_MODEL_WEIGHT(out_norm, "output_norm", N_EMBD, 1, 0),
     FRIT_MODEL_WEIGHT(media.mean_norm, "mean_norm", N_EMBD, 1, 0),
     FRIT_MODEL_WEIGHT(media.merge_out, "merge_out", EMBD_OUT, N_EMBD, 0),
 };
 // clang-format on
 
-static const char *const keys[] = {"embedding_length_input", "embedding_length_out", "spatial_merge_size",
-                                   "position_side"};
+static const char *const keys[] = {FRIT_VIT_KEYS};
 
 // Whole squares first, then the other patches, row by row.
 static void place(const frit_hparams *hp, frit_media_grid grid, frit_patch_place *places, int32_t *out_rows)

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The encoder of Qwen3-VL and Qwen3.5: learned positions that are stretched over a picture, then rotations by rows and
 // columns. Some layers of Qwen3-VL give features of their own, which the text adds after its first layers (deepstack).
-#include "arch/media.h"
+#include "arch/encoders/vit_rows.h"
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_MODEL_WEIGHT(media.patch, "patch_embd", N_EMBD, EMBD_IN, 0),
-    FRIT_MODEL_WEIGHT(media.positions, "position_embd", PLACES, N_EMBD, FRIT_WEIGHT_TABLE),
-    FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_WEIGHTS_QKV(0),
-    FRIT_ROW_O(0),
-    FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_WEIGHTS_UNGATED(0),
+    FRIT_VIT_ROWS,
+    FRIT_VIT_POSITIONS,
     FRIT_LAYER_WEIGHT(deep_norm, "deep_norm", DEEP, 1, 0),
     FRIT_LAYER_WEIGHT(deep_in, "deep_in", DEEP, DEEP, 0),
     FRIT_LAYER_WEIGHT(deep_out, "deep_out", EMBD_OUT, DEEP, 0),
@@ -21,8 +16,7 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-static const char *const keys[] = {"embedding_length_input", "embedding_length_out", "spatial_merge_size",
-                                   "position_side",          "n_deepstack_layers",   "deepstack_layers"};
+static const char *const keys[] = {FRIT_VIT_KEYS, "n_deepstack_layers", "deepstack_layers"};
 
 static frit_status adjust(frit_hparams *hp)
 {
