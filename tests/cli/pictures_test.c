@@ -175,6 +175,22 @@ static void pictures_stay_in_the_conversation(void **state)
     free(said);
 }
 
+// A picture that waits is not lost when a message with another one is taken back.
+static void pictures_that_wait_stay(void **state)
+{
+    (void)state;
+    const fixture f = open_fixture();
+    char input[2048], *said;
+    snprintf(input, sizeof input, "/image '%s' What is this?\n/image '%s'\n/undo\nBoth?\n/show messages\n", f.picture,
+             f.other);
+    char *out = chat_with(&f, "", input, &said);
+    expect_said(said, "2 pictures go with the next message");
+    assert_int_equal(count(said, "user: picture "), 2);
+    assert_true(strstr(said, "my picture.jpg\nuser: picture ") != NULL);
+    free(out);
+    free(said);
+}
+
 static void a_saved_conversation_names_its_pictures(void **state)
 {
     (void)state;
@@ -242,6 +258,7 @@ int main(void)
         cmocka_unit_test(run_takes_pictures_from_stdin_and_within_the_text),
         cmocka_unit_test(every_way_gives_the_same_answer),
         cmocka_unit_test(pictures_stay_in_the_conversation),
+        cmocka_unit_test(pictures_that_wait_stay),
         cmocka_unit_test(a_saved_conversation_names_its_pictures),
         cmocka_unit_test(what_cannot_be_is_said),
     };

@@ -127,7 +127,7 @@ void chat_pictures_forget(chat *c);               // the pictures that wait
 bool chat_pictures_names_one(const char *path);   // by the end of the name
 // Makes the content of a message: the pictures that wait, then the text. NULL if the text is not UTF-8.
 json_t *chat_pictures_content(chat *c, const char *text);
-// Makes a message's pictures wait for the next message.
+// Makes a message's pictures wait for the next message, before those that wait already.
 void chat_pictures_take_back(chat *c, const json_t *message);
 // Returns the file of a message's picture i; NULL past the end.
 const char *chat_pictures_path(const json_t *message, size_t i);

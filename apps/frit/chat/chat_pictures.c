@@ -198,9 +198,9 @@ json_t *chat_pictures_content(chat *c, const char *text)
 void chat_pictures_take_back(chat *c, const json_t *message)
 {
     json_t *part;
-    json_array_clear(c->pictures->waiting);
+    size_t n = 0;
     for (size_t k = 0; (part = part_of(message, k)); k++)
-        if (is_image(part)) json_array_append(c->pictures->waiting, part);
+        if (is_image(part)) json_array_insert(c->pictures->waiting, n++, part);
 }
 
 const char *chat_pictures_path(const json_t *message, size_t i)
