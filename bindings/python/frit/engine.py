@@ -257,7 +257,7 @@ class Engine(Unique):
 
         messages: dicts in the form of OpenAI's API, or a text, which becomes one message of the user. A picture is a
             part {"type": "image", "image": SOURCE} of a message's content, where SOURCE is what `frit.Image` takes, or
-            {"type": "image_url", "image_url": {"url": "data:..."}}.
+            {"type": "image_url", "image_url": {"url": "data:..."}}; its "detail" may be "low": 256 tokens at most.
         tools: Python functions with annotations and a docstring, or dicts {"type": "function", "function": {...}}.
         tool_choice: "auto", "none", "required", or the name of a tool.
         schema: the form of the answer's text: a type (a pydantic model, a dataclass, a TypedDict, Literal, a list of
@@ -335,7 +335,7 @@ class Engine(Unique):
         own = self._sampler("chat", ChatOptions, sampler, sampling)
         texts, images = (messages, []) if isinstance(messages, str) else take_images(
             sequence("messages", messages, "dicts, or a str"))
-        pictures = Pictures(self.model, images, image_tokens)
+        pictures = Pictures(self.model, images, image_tokens, content("salt", salt))
         turn = Turn(self.model, conversation_of(texts, tools, tool_choice, template,
                                                 flag("continue_final_message", continue_final_message)), pictures.array)
         form = form_of(self.model, schema, flag("open_objects", open_objects))

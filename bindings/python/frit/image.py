@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from ctypes import byref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _declarations as c
 from ._arguments import integer, path_of, show
@@ -114,37 +114,57 @@ def _open_buffer(handle: ctypes.c_void_p, source: Any) -> None:
 # ---------------------------------------------------------------------------- pictures of messages
 
 
-def take_images(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Image]]:
+LOW_TOKENS = 256   # most tokens of a picture with the detail "low", as on the server
+
+
+class Part(NamedTuple):
+    """A picture of a message. max_tokens: None: the limit of the chat."""
+
+    image: Image
+    max_tokens: int | None
+
+
+def take_images(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Part]]:
     """Opens the pictures of messages. Returns the messages as a chat template reads them, with {"type": "image"} in
     each picture's place, and the pictures."""
-    images: list[Image] = []
+    images: list[Part] = []
     return [_take_message(f"messages[{i}]", message, images) for i, message in enumerate(messages)], images
 
 
-def _take_message(name: str, message: Mapping[str, Any], images: list[Image]) -> Mapping[str, Any]:
+def _take_message(name: str, message: Mapping[str, Any], images: list[Part]) -> Mapping[str, Any]:
     parts = message.get("content") if isinstance(message, Mapping) else None
     if not isinstance(parts, (list, tuple)):
         return message
     return {**message, "content": [_take_part(f"{name}.content[{i}]", part, images) for i, part in enumerate(parts)]}
 
 
-def _take_part(name: str, part: Any, images: list[Image]) -> Any:
+def _take_part(name: str, part: Any, images: list[Part]) -> Any:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if kind not in ("image", "image_url", "input_image"):
         return part
-    images.append(_image_of(name, part))
+    images.append(_read_part(name, part))
     return {"type": "image"}
 
 
-def _image_of(name: str, part: Mapping[str, Any]) -> Image:
+def _read_part(name: str, part: Mapping[str, Any]) -> Part:
     keys = [key for key in ("image", "path", "url", "image_url") if key in part]
     if len(keys) != 1:
         raise InvalidError(f"{name}: a picture with the keys {sorted(part)}, expected one of image, path, url, image_url")
-    source = part[keys[0]]
+    source, others = part[keys[0]], {key: part[key] for key in part if key not in ("type", keys[0])}
     if isinstance(source, Mapping):
         if "url" not in source:
             raise InvalidError(f"{name}.{keys[0]}: found {show(dict(source))}, expected a dict with url")
+        others |= {key: source[key] for key in source if key != "url"}
         source = source["url"]
+    detail = others.pop("detail", None)
+    if detail not in (None, "auto", "low", "high"):
+        raise InvalidError(f"{name}: the detail is {show(detail)}, expected low, high or auto")
+    if others:
+        raise InvalidError(f"{name}: the key '{next(iter(others))}' of a picture is unknown, expected detail")
+    return Part(_open_part(name, source), LOW_TOKENS if detail == "low" else None)
+
+
+def _open_part(name: str, source: Any) -> Image:
     if isinstance(source, Image):
         return source
     try:
@@ -165,13 +185,14 @@ def _named(name: str, failure: Exception) -> Exception:
 class Pictures(Unique):
     """The pictures of a turn, prepared for a model. An engine encodes them when it has to run their tokens."""
 
-    def __init__(self, model: Model, images: Sequence[Image], max_tokens: int | None) -> None:
-        options = c.frit_media_options(
-            max_tokens=0 if max_tokens is None else integer("image_tokens", max_tokens, 1))
-        self.array: Any = (ctypes.c_void_p * len(images))()
+    def __init__(self, model: Model, parts: Sequence[Part], max_tokens: int | None, salt: bytes) -> None:
+        most = 0 if max_tokens is None else integer("image_tokens", max_tokens, 1)
+        self.array: Any = (ctypes.c_void_p * len(parts))()
         self._owned: list[Handle] = []
-        for i, image in enumerate(images):
+        for i, part in enumerate(parts):
+            limits = [n for n in (most, part.max_tokens) if n]
+            options = c.frit_media_options(max_tokens=min(limits, default=0), salt=salt.hex().encode() if salt else None)
             media = ctypes.c_void_p()
-            check(lib.frit_media_prepare(byref(media), model._handle, image._handle, byref(options)))
+            check(lib.frit_media_prepare(byref(media), model._handle, part.image._handle, byref(options)))
             self._owned.append(Handle(media, lib.frit_media_free, model))
             self.array[i] = media

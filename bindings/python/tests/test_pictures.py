@@ -120,6 +120,17 @@ def test_asyncio_and_fewer_tokens(seeing: frit.Engine) -> None:
     assert few.usage.prompt < many.usage.prompt
 
 
+def test_detail_and_salt(seeing: frit.Engine) -> None:
+    uri = "data:image/webp;base64," + base64.b64encode(PHOTO.read_bytes()).decode()
+    low, high = ({"type": "image_url", "image_url": {"url": uri, "detail": detail}} for detail in ("low", "high"))
+    assert ask(seeing, low).text == ask(seeing, high).text   # the picture has fewer than 256 tokens
+    assert ask(seeing, low, salt=b"a\0b").text == ask(seeing, high, salt=b"another").text
+    large = numpy.zeros((512, 512, 3), "u1")
+    limits = frit.image.LOW_TOKENS
+    few = ask(seeing, {"type": "image", "image": large, "detail": "low"})
+    assert few.usage.prompt <= limits + 40
+
+
 def test_wrong_pictures_are_named(seeing: frit.Engine, engine: frit.Engine) -> None:
     cases: list[tuple[Any, type[Exception], str]] = [
         ({"image": "/none.png"}, FileNotFoundError, "/none.png"),
@@ -135,6 +146,8 @@ def test_wrong_pictures_are_named(seeing: frit.Engine, engine: frit.Engine) -> N
         ({}, ValueError, "expected one of image, path, url"),
         ({"image": PHOTO, "url": "x"}, ValueError, "expected one of image, path, url"),
         ({"image_url": {"detail": "low"}}, ValueError, "expected a dict with url"),
+        ({"image": PHOTO, "detail": "tiny"}, ValueError, "the detail is 'tiny', expected low, high or auto"),
+        ({"image": PHOTO, "max_pixels": 4096}, ValueError, "the key 'max_pixels' of a picture is unknown"),
     ]
     for part, kind, sentence in cases:
         with pytest.raises(kind, match=r"messages\[0\]\.content\[0\].*" + sentence):
