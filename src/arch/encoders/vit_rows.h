@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// arch/encoders/vit_rows.h: rows and keys that encoders with learned positions share (CLIP, SigLIP, InternViT, Qwen3-VL).
+// arch/encoders/vit_rows.h: rows and keys that encoders with learned positions share (CLIP, SigLIP, InternViT,
+// Qwen3-VL).
 #pragma once
 #include "arch/media.h"
 
